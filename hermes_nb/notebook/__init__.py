@@ -1,0 +1,1 @@
+"""The notebook front end: magics, cell runner, widgets. The only layer that knows IPython."""

@@ -1,0 +1,1 @@
+"""What the model is told: the frozen prefix and the per-turn recall block."""

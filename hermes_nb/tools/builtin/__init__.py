@@ -1,0 +1,1 @@
+"""Builtin tools, one toolset per file, each independent of the others."""
