@@ -1,1 +1,1 @@
-"""The offline demo model: a llama.cpp engine in a child process, driven like any other endpoint."""
+"""The offline demo model: SmolLM2-135M in a child process behind the Provider protocol. Never a real default."""
