@@ -1,1 +1,1 @@
-"""One SQLite file that processes share, and the files beside it (memory, skills). Knows no agent, no front end."""
+"""What processes share: one SQLite file with sessions, messages, search, leases, approvals, and the memory files."""
