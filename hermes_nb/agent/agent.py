@@ -1,0 +1,407 @@
+"""The agent: one session, one turn at a time. Opens or continues the session, then hands the turn to the loop.
+
+Receives everything as values: which endpoints, which tools, who may be asked. Must not know configuration, a
+front end or a library. ``start`` blocks the calling thread; ``run`` and ``stream`` put it into a worker thread
+and serve the calling thread meanwhile, so they work in a plain cell, inside ``async def`` and in a thread.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from typing import Any
+
+from hermes_nb.agent.caller import Caller, CallerApprover, CallerKernel
+from hermes_nb.agent.events import Event, Notice, TurnStarted
+from hermes_nb.agent.execution import Execution
+from hermes_nb.agent.gate import ApprovalGate
+from hermes_nb.agent.loop import Limits, Loop, Request
+from hermes_nb.agent.opening import Models, Opened, Opening, SessionFacts, check_kind, working_folder
+from hermes_nb.agent.provider import Endpoint
+from hermes_nb.agent.turn import Emit, Turn, repair_rows
+from hermes_nb.core.cancel import Cancel
+from hermes_nb.core.errors import ConfigError, HermesError, StoreError, TurnError
+from hermes_nb.core.names import LEASE_RENEW_SECONDS, ApprovalMode, Role, TurnStatus
+from hermes_nb.core.types import Message, Session, TurnResult, Wire
+from hermes_nb.prompt import recall
+from hermes_nb.store.store import Store
+from hermes_nb.tools.approval import Approver
+from hermes_nb.tools.kernel import KernelPort
+from hermes_nb.tools.registry import Registry
+from hermes_nb.tools.tool import ToolContext
+from hermes_nb.tools.toolsets import Selection, mask_for
+
+log = logging.getLogger(__name__)
+
+_JOIN_SECONDS = 1.0
+"""How long an interrupted ``run`` waits for a worker that does not react; its writes are refused anyway."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnOptions:
+    """What is different in one turn. None: as the agent was opened."""
+
+    model: str | None = None
+    only_toolsets: Sequence[str] = ()
+    without: Sequence[str] = ()
+    masked: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Further tools that may not run in this turn, each with the sentence that the model gets."""
+    mode: ApprovalMode | None = None
+    variables: Sequence[str] = ()
+    """Names whose summaries the model gets with the message, each only when it changed."""
+    recall: Sequence[str] = ()
+    """Lines ``name: value``, or blocks that begin with one; each is told only when it changed."""
+    surface: str | None = None
+    kernel: KernelPort | None = None
+    approver: Approver | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How calls are decided. ``chosen``: somebody set the mode, so it overrides stored rules in a headless run."""
+
+    mode: ApprovalMode = ApprovalMode.ASK
+    chosen: bool = False
+    allow: tuple[str, ...] = ()
+
+
+class Agent:
+    """One session of one user. One turn at a time; ``interrupt`` may be called from any thread."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        models: Models,
+        registry: Registry,
+        selection: Selection,
+        identity: str,
+        memory: Callable[[str], str],
+        services: Mapping[str, Any],
+        session: Session | None = None,
+        facts: SessionFacts | None = None,
+        model: str | None = None,
+        kernel: KernelPort | None = None,
+        approver: Approver | None = None,
+        policy: Policy | None = None,
+        surface: str = "script",
+        user: str | None = None,
+        limits: Limits | None = None,
+        notices: Sequence[str] = (),
+        today: Callable[[], date] = date.today,
+        renew_seconds: float = LEASE_RENEW_SECONDS,
+    ) -> None:
+        self.store = store
+        self.registry = registry
+        self.selection = selection
+        self.session = session
+        """The session's newest state that this agent knows; None before the first turn of a new one."""
+        self.model = model
+        self.kernel = kernel
+        self.approver = approver
+        self.policy = policy or Policy()
+        self.surface = surface
+        self._models = models
+        self._services = services
+        self._limits = limits or Limits()
+        self._notices = [*notices, *selection.warnings]
+        self._today = today
+        self._renew_seconds = renew_seconds
+        self._opening = Opening(
+            store, models, identity, memory, facts or SessionFacts(source=surface), user or store.user, today
+        )
+        self._seen: int | None = None
+        self._busy = threading.Lock()
+        self._turn: Turn | None = None
+        self._cancel: Cancel | None = None
+
+    # --- running a turn
+
+    def run(self, text: str, options: TurnOptions | None = None) -> TurnResult:
+        """Run one turn and return its result.
+
+        Raises TurnError when the turn failed (the session can go on), KeyboardInterrupt when it was
+        interrupted, and ConfigError, SessionLeased or another StoreError when it could not begin.
+        """
+        caller = self._begin(text, options)
+        try:
+            while caller.next_event() is not None:
+                pass
+        except BaseException:
+            self._abandon(caller)
+            raise
+        return _delivered(caller)
+
+    def stream(self, text: str, options: TurnOptions | None = None) -> Iterator[Event]:
+        """Run one turn and yield its events; the last one is TurnFinished. Errors as in ``run``.
+
+        A caller that stops iterating interrupts the turn.
+        """
+        caller = self._begin(text, options, with_events=True)
+        try:
+            while (event := caller.next_event()) is not None:
+                yield event
+        except BaseException:
+            self._abandon(caller)
+            raise
+        _delivered(caller)
+
+    def start(
+        self,
+        text: str,
+        emit: Emit,
+        *,
+        cancel: Cancel | None = None,
+        options: TurnOptions | None = None,
+    ) -> TurnResult:
+        """Run one turn in the calling thread. Returns its result, also the one of an interrupted turn.
+
+        ``emit`` is called from this thread and from the thread that interrupts; it must be quick and must not
+        raise. Raises TurnError, after the TurnFinished event, when the turn failed; ConfigError,
+        SessionLeased, another StoreError or Cancelled when it could not begin (nothing is stored then).
+        """
+        if not text.strip():
+            raise ConfigError("There is nothing to send: the message is empty.")
+        if not self._busy.acquire(blocking=False):
+            raise TurnError("A turn of this agent is running. Wait for its end, or interrupt it.")
+        try:
+            self._cancel = cancel or Cancel()
+            turn = self._open(text, emit, self._cancel, options or TurnOptions())
+        finally:
+            self._turn = self._cancel = None
+            self._busy.release()
+        result = turn.result()
+        if result.status is TurnStatus.FAILED:
+            raise TurnError(result.error or "The turn failed.") from turn.cause
+        return result
+
+    def interrupt(self) -> TurnResult | None:
+        """End the running turn from any thread, whatever its worker does; None when none has begun.
+
+        Idempotent. The transcript is whole when it returns, and nothing of the turn is written later. A turn
+        that is about to begin raises Cancelled in its worker.
+        """
+        cancel, turn = self._cancel, self._turn
+        if turn is None and cancel is not None:
+            cancel.cancel()
+            turn = self._turn  # it may have begun between the two looks
+        return turn.interrupt() if turn is not None else None
+
+    @property
+    def turn(self) -> Turn | None:
+        """The running turn."""
+        return self._turn
+
+    def unseen(self) -> list[Message]:
+        """Return the visible rows that others added to the session since this agent's last turn."""
+        if self.session is None or self._seen is None:
+            return []
+        return self.store.rows(self.store.tip(self.session.id).id, after=self._seen)
+
+    def use(self, *, model: str | None = None, selection: Selection | None = None) -> Endpoint:
+        """Give the session another model or other tools from its next turn on. A new prefix is built.
+
+        The caller announces it. Raises ConfigError when the offline demo model would change places with another.
+        """
+        if selection is not None:
+            self.selection = selection
+        session = None if self.session is None else self.store.tip(self.session.id)
+        if session is None or session.model is None:
+            self.model = model or self.model
+            return self._models.named(self.model) if self.model else self._models.primary()
+        endpoint = self._models.named(model) if model else self._opening.own_endpoint(session)
+        check_kind(session, endpoint)
+        self._opening.refreeze(session, endpoint, self.selection)
+        if model:
+            self.store.update_session(
+                session.id, model=endpoint.model, base_url=endpoint.base_url, key_env=endpoint.key_env
+            )
+        self.session = self.store.session(session.id)
+        return endpoint
+
+    # --- inside: the calling thread
+
+    def _begin(self, text: str, options: TurnOptions | None, *, with_events: bool = False) -> Caller:
+        caller = Caller()
+        given = options or TurnOptions()
+        kernel, approver = given.kernel or self.kernel, given.approver or self.approver
+        mine = replace(
+            given,
+            kernel=None if kernel is None else CallerKernel(kernel, caller),
+            approver=None if approver is None else CallerApprover(approver, caller),
+        )
+        emit = caller.put if with_events else _ignore
+        caller.begin(lambda: self.start(text, emit, cancel=caller.cancel, options=mine))
+        return caller
+
+    def _abandon(self, caller: Caller) -> None:
+        """Stop a turn whose caller was interrupted or went away."""
+        caller.cancel.cancel()
+        self.interrupt()
+        caller.close(_JOIN_SECONDS)
+
+    # --- inside: the worker
+
+    def _open(self, text: str, emit: Emit, cancel: Cancel, options: TurnOptions) -> Turn:
+        """Take the lease, run the turn to its end, and return it."""
+        opened = self._opening.open(self.session, self.selection, text, options.model or self.model)
+        cancel.check()
+        root = opened.session.root_id
+        lease = self.store.leases.acquire(root, self.store.leases.holder(), surface=options.surface or self.surface)
+        try:
+            rows = self.store.rows(opened.session.id)
+            turn = Turn(
+                store=self.store,
+                session=opened.session,
+                lease=lease,
+                model=opened.endpoint.model,
+                dialect=opened.endpoint.dialect,
+                emit=emit,
+                after=rows[-1].id if rows else 0,
+                cancel=cancel,
+                renew_seconds=self._renew_seconds,
+            )
+        except BaseException:
+            self.store.leases.release(lease)
+            raise
+        self.session = opened.session
+        self._turn = turn
+        try:
+            self._run(turn, opened, rows, text, options)
+        except HermesError as exc:
+            turn.interrupt() if cancel.cancelled else turn.fail(str(exc), exc)
+        except Exception as exc:
+            turn.fail(f"Internal error: {type(exc).__name__}: {exc}", exc)
+            raise
+        except BaseException:
+            turn.interrupt()
+            raise
+        self._remember(turn)
+        return turn
+
+    def _run(self, turn: Turn, opened: Opened, rows: list[Message], text: str, options: TurnOptions) -> None:
+        session = turn.session
+        turn.cancel.check()
+        endpoint = opened.endpoint
+        turn.emit(TurnStarted(turn.id, session.id, opened.prefix.id, endpoint.model, endpoint.label))
+        self._announce(turn, opened, rows)
+        repair = repair_rows(rows)
+        if repair:
+            self.store.append_rows(session.id, repair, lease=turn.lease)
+            rows = self.store.rows(session.id)
+        context = ToolContext(
+            session_id=session.id,
+            root_id=session.root_id,
+            user=session.user,
+            surface=options.surface or self.surface,
+            turn_id=turn.id,
+            cwd=working_folder(),
+            cancel=turn.cancel,
+            kernel=options.kernel or self.kernel,
+            services=self._services,
+        )
+        mode = options.mode or self.policy.mode
+        masked = self._masked(turn, options)
+        gate = ApprovalGate(
+            store=self.store,
+            turn=turn,
+            approver=options.approver or self.approver,
+            mode=mode,
+            chosen=self.policy.chosen or options.mode is not None,
+            allow=self.policy.allow,
+            context=context,
+        )
+        content = self._content(text, context, masked, mode, rows, session, options)
+        loop = Loop(
+            turn=turn,
+            store=self.store,
+            provider=self._models.open(endpoint),
+            request=Request(opened.head, opened.prefix, endpoint.dialect, endpoint.keep_reasoning),
+            rows=rows,
+            execution=Execution(
+                turn=turn,
+                registry=self.registry,
+                masked={**self.selection.masked, **masked},
+                gate=gate,
+                context=context,
+            ),
+            limits=self._limits,
+        )
+        user: Wire = {"role": "user", "content": content}
+        loop.run(user, text if content != text else None)
+
+    def _announce(self, turn: Turn, opened: Opened, rows: list[Message]) -> None:
+        for notice in opened.notices:
+            turn.emit(Notice(notice))
+        for notice in self._notices:
+            turn.emit(Notice(notice, "warning"))
+        self._notices.clear()
+        if self._seen is not None:
+            added = [row for row in rows if row.id > self._seen and row.role in (Role.USER, Role.ASSISTANT)]
+            if added:
+                turn.emit(Notice(f"{len(added)} messages were added to this session elsewhere since your last turn."))
+
+    def _masked(self, turn: Turn, options: TurnOptions) -> dict[str, str]:
+        sent = [tool.name for tool in self.selection.sent]
+        masked, warnings = mask_for(self.registry, sent, only=options.only_toolsets, without=options.without)
+        for warning in warnings:
+            turn.emit(Notice(warning, "warning"))
+        return {**masked, **options.masked}
+
+    def _content(
+        self,
+        text: str,
+        context: ToolContext,
+        masked: Mapping[str, str],
+        mode: ApprovalMode,
+        rows: list[Message],
+        session: Session,
+        options: TurnOptions,
+    ) -> str:
+        """Return the user message as the model gets it: what changed since it was last told, then the text."""
+        now = recall.facts(
+            today=self._today(),
+            surface=context.surface,
+            masked=sorted(masked),
+            extra=[*_variables(options.variables, context), *options.recall],
+            approvals_off=mode is ApprovalMode.OFF,
+        )
+        return recall.compose(text, now, recall.told(rows, date.fromtimestamp(session.started)))
+
+    def _remember(self, turn: Turn) -> None:
+        try:
+            self.session = self.store.session(turn.session.id)
+            rows = self.store.rows(turn.session.id)
+            self._seen = rows[-1].id if rows else 0
+        except StoreError as exc:
+            log.warning("the state of session %s could not be read after a turn: %s", turn.session.id, exc)
+
+
+def _variables(names: Sequence[str], context: ToolContext) -> list[str]:
+    """Return one recall block per variable that ``-v`` named. Raises ConfigError when there is no kernel."""
+    if not names:
+        return []
+    if context.kernel is None:
+        raise ConfigError("-v needs a live kernel, and this session has none.")
+    found = {variable.name: variable for variable in context.kernel.variables(list(names), context.cancel)}
+    missing = [name for name in names if name not in found]
+    if missing:
+        raise ConfigError(f"There is no variable {', '.join(missing)} in the namespace.")
+    return [f"{name}: {found[name].type} {found[name].summary}" for name in names]
+
+
+def _ignore(_event: Event) -> None:
+    """The caller wants the result only."""
+
+
+def _delivered(caller: Caller) -> TurnResult:
+    """Return the worker's result, or raise what it raised, or KeyboardInterrupt for an interrupted turn."""
+    if caller.error is not None:
+        raise caller.error
+    assert caller.result is not None
+    if caller.result.status is TurnStatus.INTERRUPTED:
+        raise KeyboardInterrupt("the turn was interrupted")
+    return caller.result

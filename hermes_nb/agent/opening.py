@@ -1,0 +1,201 @@
+"""Before a turn: which session, which endpoint, which frozen prefix. Owns the rules of a session's identity.
+
+- A session keeps the model it began with. Another model for one turn gets the same prefix and changes nothing.
+- The prefix is built once, at the first turn, stored, and used byte for byte ever after.
+- The offline demo model and real models never share a session: its prefix is another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import date
+from pathlib import Path
+from typing import Protocol
+
+from hermes_nb.agent.body import head
+from hermes_nb.agent.endpoint import explicit
+from hermes_nb.agent.provider import Endpoint, Provider
+from hermes_nb.core.errors import ConfigError
+from hermes_nb.core.types import Prefix, Session
+from hermes_nb.prompt.builder import SHORT_IDENTITY, PromptParts, build_prefix
+from hermes_nb.store.store import Store
+from hermes_nb.tools.toolsets import Selection, wire_schemas
+
+EMBEDDED_SCHEME = "embedded:"
+"""How the base URL of a session of the offline demo model begins."""
+EMBEDDED_NAME = "embedded"
+"""The name that ``-m`` takes for the offline demo model."""
+_TITLE_LENGTH = 60
+_REBUILT = (
+    "The stored prompt of this session was lost; it was built anew and stored. The next answer reads the whole "
+    "conversation again."
+)
+
+
+class Models(Protocol):
+    """Where endpoints come from. Implemented by the composition root."""
+
+    def primary(self) -> Endpoint:
+        """Return the endpoint that settings, environment or a probe give. Raises NoEndpoint, ConfigError."""
+        ...
+
+    def named(self, model: str) -> Endpoint:
+        """Return the endpoint for a model that the user named. Raises ConfigError, NoEndpoint."""
+        ...
+
+    def open(self, endpoint: Endpoint) -> Provider:
+        """Return the provider of an endpoint; the same one for the same endpoint."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SessionFacts:
+    """What a new session is created with."""
+
+    source: str = "notebook"
+    title: str | None = None
+    notebook: str | None = None
+    kernel: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A session that is ready for a turn. ``notices`` are lines for the user on what was decided."""
+
+    session: Session
+    endpoint: Endpoint
+    prefix: Prefix
+    head: bytes
+    notices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """Opens sessions of one agent. ``memory`` renders the snapshot of one user."""
+
+    store: Store
+    models: Models
+    identity: str
+    memory: Callable[[str], str]
+    facts: SessionFacts
+    user: str
+    today: Callable[[], date]
+
+    def open(self, session: Session | None, selection: Selection, first_text: str, model: str | None) -> Opened:
+        """Return the session, created when there is none, with its endpoint and frozen prefix.
+
+        ``model`` holds for this turn; in a session without a first turn it becomes the session's own.
+        """
+        if session is not None:
+            session = self.store.tip(session.id)
+        if session is None or session.model is None:
+            endpoint = self.models.named(model) if model else self.models.primary()
+            session = self._begun(session, endpoint, first_text)
+            opened = self._frozen(session, endpoint, selection)
+            return replace(opened, notices=(endpoint.reason, *opened.notices)) if endpoint.reason else opened
+        if model is None or model == session.model:
+            return self._frozen(session, self.own_endpoint(session), selection)
+        endpoint = self.models.named(model)
+        check_kind(session, endpoint)
+        own = self._frozen(session, endpoint, selection)
+        return replace(own, head=head(endpoint.model))
+
+    def own_endpoint(self, session: Session) -> Endpoint:
+        """Return where this session's model is served now.
+
+        The address may have changed since (another port, another key); the model may not.
+        """
+        if is_embedded(session):
+            return self.models.named(EMBEDDED_NAME)
+        assert session.model is not None
+        try:
+            primary = self.models.primary()
+        except ConfigError:
+            # Nothing is configured, or it does not answer: the session still knows its own address.
+            if not session.base_url:
+                raise
+            primary = None
+        if primary is not None and not primary.embedded:
+            if primary.model == session.model:
+                return primary
+            if primary.base_url == session.base_url or not session.base_url:
+                return replace(primary, model=session.model)
+        return explicit(session.model, session.base_url or "", session.key_env or "", {}, "the session's own")
+
+    def refreeze(self, session: Session, endpoint: Endpoint, selection: Selection) -> Prefix:
+        """Build a new prefix for an explicit change of model or tools, and make it the session's."""
+        prefix = self._built(session, endpoint, selection)
+        return self.store.freeze_prefix(session.id, prefix, head(endpoint.model), replace=True)
+
+    def _begun(self, session: Session | None, endpoint: Endpoint, first_text: str) -> Session:
+        if session is not None:
+            fields = {"model": endpoint.model, "base_url": endpoint.base_url, "key_env": endpoint.key_env}
+            if session.title is None:
+                return self.store.update_session(session.id, title=title_of(first_text), **fields)
+            return self.store.update_session(session.id, **fields)
+        return self.store.create_session(
+            source=self.facts.source,
+            title=self.facts.title or title_of(first_text),
+            user=self.user,
+            cwd=str(working_folder()),
+            notebook=self.facts.notebook,
+            kernel=self.facts.kernel,
+            model=endpoint.model,
+            base_url=endpoint.base_url,
+            key_env=endpoint.key_env,
+        )
+
+    def _frozen(self, session: Session, endpoint: Endpoint, selection: Selection) -> Opened:
+        prefix = self.store.prefix(session.id)
+        if prefix is not None and prefix.system and session.head:
+            return Opened(session, endpoint, prefix, session.head)
+        lost = session.message_count > 0 and session.prefix_id is not None
+        own = endpoint if session.model in (None, endpoint.model) else replace(endpoint, model=str(session.model))
+        prefix = self.store.freeze_prefix(
+            session.id, self._built(session, own, selection), head(own.model), replace=lost
+        )
+        session = self.store.session(session.id)
+        notices = (_REBUILT,) if lost else ()
+        return Opened(session, endpoint, prefix, session.head or head(own.model), notices)
+
+    def _built(self, session: Session, endpoint: Endpoint, selection: Selection) -> Prefix:
+        parts = PromptParts(
+            tools=wire_schemas(selection.sent),
+            tool_names=[tool.name for tool in selection.sent],
+            identity=SHORT_IDENTITY if endpoint.embedded else self.identity,
+            memory=self.memory(session.user),
+            started=date.fromtimestamp(session.started),
+        )
+        return build_prefix(parts, short=endpoint.embedded)
+
+
+def is_embedded(session: Session) -> bool:
+    """Return whether the session was begun on the offline demo model."""
+    return (session.base_url or "").startswith(EMBEDDED_SCHEME)
+
+
+def check_kind(session: Session, endpoint: Endpoint) -> None:
+    """Refuse to mix the offline demo model and a real one in one session. Raises ConfigError."""
+    if is_embedded(session) == endpoint.embedded:
+        return
+    began = "the offline demo model" if is_embedded(session) else session.model
+    wanted = EMBEDDED_NAME if endpoint.embedded else endpoint.model
+    raise ConfigError(
+        f"This session was begun on {began}. The offline demo model has a short prompt of its own and shares no "
+        f"session with another model. Begin a new session instead: %%hermes --new -m {wanted}"
+    )
+
+
+def title_of(text: str) -> str | None:
+    """Return a session's first title: the first line of the first message, cut to 60 characters."""
+    line = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    return line if len(line) <= _TITLE_LENGTH else line[: _TITLE_LENGTH - 1].rstrip() + "…"
+
+
+def working_folder() -> Path:
+    """Return the process's working folder, or the user's home when it was deleted."""
+    try:
+        return Path.cwd()
+    except OSError:
+        return Path.home()

@@ -1,0 +1,407 @@
+"""One running turn: its lease, what it has shown so far, and how it ends.
+
+The worker thread runs the loop; any other thread may call ``interrupt``. Both meet here and nowhere else.
+The turn ends exactly once. An interrupt advances the lease's fence before anything else, so whatever the
+worker still tries to write is refused by the store; then it settles the transcript from what is stored,
+without help from the worker. Must not know a provider, a tool or a front end.
+
+::
+
+    running ──finish──▶ over            the worker, after the final row
+       │ └────fail────▶ over            the worker, after an error
+       └───interrupt──▶ over            any thread; the worker's later writes raise LeaseLost
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from hermes_nb.agent.events import ApprovalAsked, ApprovalClosed, Event, TurnFinished
+from hermes_nb.core.cancel import Cancel
+from hermes_nb.core.errors import LeaseLost, StoreError
+from hermes_nb.core.ids import new_id
+from hermes_nb.core.names import LEASE_RENEW_SECONDS, ApprovalState, MessageStatus, Role, TurnStatus
+from hermes_nb.core.types import (
+    Lease,
+    Message,
+    NewMessage,
+    Session,
+    ToolCall,
+    ToolRecord,
+    ToolResult,
+    TurnResult,
+    Usage,
+    Wire,
+)
+from hermes_nb.store.store import Store
+
+log = logging.getLogger(__name__)
+
+Emit = Callable[[Event], None]
+
+CALL_INTERRUPTED = "cancelled: the turn ended while this call ran. It may have had effects."
+CALL_NOT_RUN = "cancelled: the turn ended before this call began. It was not run."
+CALL_LOST = (
+    "cancelled: the process ended before a result of this call was stored. It may have had effects: "
+    "look before you repeat it."
+)
+NO_ANSWER = "(no answer: the turn was interrupted)"
+NO_ANSWER_FAILED = "(no answer: the turn failed)"
+NO_ANSWER_LOST = "(no answer: the process ended)"
+
+TAKEN_OVER = (
+    "This conversation was taken over by another process while this one was asleep; the turn stopped here. "
+    "Rows that came too late are kept aside."
+)
+
+_FENCED = re.compile(r"^(`{3,}|~{3,})[^\n`]*\n(.*?)^\1`*[ \t]*$", re.MULTILINE | re.DOTALL)
+
+
+def first_code_block(text: str) -> str | None:
+    """Return the inside of the first fenced code block of ``text``, or None."""
+    found = _FENCED.search(text)
+    return found.group(2) if found else None
+
+
+def open_calls(rows: Sequence[Message]) -> list[ToolCall]:
+    """Return the calls of the newest assistant row that have no result row after it, in call order."""
+    answered: set[str] = set()
+    for row in reversed(rows):
+        wire: dict[str, Any] = json.loads(row.wire)
+        if row.role == Role.TOOL:
+            answered.add(str(wire.get("tool_call_id")))
+        elif row.role == Role.ASSISTANT:
+            return [call for call in calls_of(wire) if call.id not in answered]
+        else:
+            break
+    return []
+
+
+def calls_of(wire: Wire) -> list[ToolCall]:
+    """Return the tool calls of an assistant message."""
+    return [
+        ToolCall(str(call["id"]), str(call["function"]["name"]), str(call["function"]["arguments"]))
+        for call in wire.get("tool_calls") or ()
+    ]
+
+
+def tool_wire(call_id: str, content: str) -> Wire:
+    """Return the message that answers one call."""
+    return {"role": "tool", "tool_call_id": call_id, "content": content}
+
+
+@dataclass(slots=True)
+class Progress:
+    """What the worker has done so far; read by the thread that interrupts."""
+
+    partial: str = ""
+    """Text of the running step that no row holds yet."""
+    running: set[str] = field(default_factory=set[str])
+    unsaved: dict[str, str] = field(default_factory=dict[str, str])
+    """Results by call id whose row could not be written; tried again when the turn ends."""
+    usage: Usage = field(default_factory=Usage)
+    records: list[ToolRecord] = field(default_factory=list[ToolRecord])
+    wires: list[Wire] = field(default_factory=list[Wire])
+    persisted: list[str] = field(default_factory=list[str])
+    approvals: dict[str, None] = field(default_factory=dict[str, None])
+
+
+class Turn:
+    """The state of one turn. Created by the agent when it holds the lease; every method is thread-safe."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        session: Session,
+        lease: Lease,
+        model: str,
+        dialect: str,
+        emit: Emit,
+        after: int = 0,
+        cancel: Cancel | None = None,
+        renew_seconds: float = LEASE_RENEW_SECONDS,
+    ) -> None:
+        self.id = new_id()
+        self.session = session
+        self.model = model
+        self.dialect = dialect
+        self.cancel = cancel or Cancel()
+        self.progress = Progress()
+        self.cause: Exception | None = None
+        """What made the turn fail, for the traceback of the caller."""
+        self._store = store
+        self._lease = lease
+        self._emit = emit
+        self._after = after
+        self._lock = threading.Lock()
+        self._ending = False
+        self._lost = False
+        self._over = threading.Event()
+        self._result: TurnResult | None = None
+        self._renewal = threading.Thread(
+            target=self._keep_lease, args=(renew_seconds,), name=f"hermes-lease-{self.id}", daemon=True
+        )
+        self._renewal.start()
+
+    # --- for the worker
+
+    @property
+    def lease(self) -> Lease:
+        return self._lease
+
+    @property
+    def over(self) -> bool:
+        """True as soon as the turn ends or is being ended by another thread."""
+        return self._ending
+
+    def emit(self, event: Event) -> None:
+        """Pass ``event`` to the front end; dropped when the turn is over, so an abandoned thread shows nothing."""
+        if isinstance(event, ApprovalAsked):
+            self.progress.approvals[event.request.id] = None
+        elif isinstance(event, ApprovalClosed):
+            self.progress.approvals.pop(event.request.id, None)
+        if not self._ending:
+            self._emit(event)
+
+    def append(
+        self,
+        wire: Wire,
+        *,
+        text: str | None = None,
+        tool_name: str | None = None,
+        status: MessageStatus = MessageStatus.COMPLETE,
+    ) -> int:
+        """Commit one row under the lease and return its id.
+
+        Raises LeaseLost when the turn is over or was taken over, other StoreErrors when it was not written.
+        """
+        try:
+            row = self._store.append(
+                self.session.id,
+                wire,
+                text=text,
+                dialect=self.dialect,
+                status=status,
+                tool_name=tool_name,
+                turn_id=self.id,
+                lease=self._lease_of_worker(),
+            )
+        except LeaseLost as exc:
+            if self._ending:
+                raise
+            self._lost = True
+            raise LeaseLost(TAKEN_OVER) from exc
+        self.progress.wires.append(wire)
+        return row
+
+    def hold(self) -> None:
+        """Check, before a tool runs, that this turn may still act. Raises Cancelled or LeaseLost."""
+        self.cancel.check()
+        if not self._store.leases.held(self._lease_of_worker()):
+            self._lost = True
+            raise LeaseLost(TAKEN_OVER)
+
+    @property
+    def lost(self) -> bool:
+        """True when another holder took the lease over (this process was asleep too long)."""
+        return self._lost
+
+    def tool_began(self, call: ToolCall) -> None:
+        self.progress.running.add(call.id)
+
+    def tool_ended(self, call: ToolCall, result: ToolResult, seconds: float) -> None:
+        """Commit the result's row and keep the record."""
+        self.progress.unsaved[call.id] = result.content
+        self.append(tool_wire(call.id, result.content), tool_name=call.name)
+        del self.progress.unsaved[call.id]
+        self.progress.running.discard(call.id)
+        self.progress.records.append(
+            ToolRecord(call.id, call.name, call.arguments, result.content, result.is_error, seconds)
+        )
+        if result.persisted:
+            self.progress.persisted.append(result.persisted)
+
+    # --- the three ends
+
+    def finish(
+        self, text: str, status: TurnStatus, error: str | None = None, cause: Exception | None = None
+    ) -> TurnResult:
+        """End the turn after its last row. Called by the worker; an interrupt that came first wins."""
+        if not self._begin_end():
+            return self.result()
+        self.cause = cause
+        return self._end(self._result_of(text, status, error))
+
+    def fail(self, error: str, cause: Exception | None = None) -> TurnResult:
+        """End the turn after an error: open calls are closed and the history stays sendable."""
+        if not self._begin_end():
+            return self.result()
+        self.cause = cause
+        self.cancel.cancel()
+        text = self.progress.partial
+        if not self._lost:
+            error = self._settle(NO_ANSWER_FAILED, error) or error
+        return self._end(self._result_of(text, TurnStatus.FAILED, error))
+
+    def interrupt(self) -> TurnResult:
+        """End the turn now, from any thread, whatever the worker does. A second call returns the same result.
+
+        Nothing that the worker does later is stored as this turn.
+        """
+        if not self._begin_end():
+            return self.result()
+        error: str | None = None
+        try:
+            self._lease = self._store.leases.advance(self._lease)
+            mine = True
+        except StoreError as exc:
+            # Another holder took over, or the store cannot be written: then the worker cannot write either.
+            log.warning("turn %s: the fence could not be advanced: %s", self.id, exc)
+            mine, error = False, str(exc)
+        self.cancel.cancel()
+        text = self.progress.partial
+        if mine:
+            self._close_approvals()
+            error = self._settle(NO_ANSWER, None)
+        return self._end(self._result_of(text, TurnStatus.INTERRUPTED, error))
+
+    # --- inside
+
+    def _lease_of_worker(self) -> Lease:
+        with self._lock:
+            if self._ending:
+                raise LeaseLost("The turn was interrupted; nothing more is stored for it.")
+            return self._lease
+
+    def _begin_end(self) -> bool:
+        with self._lock:
+            first = not self._ending
+            self._ending = True
+            return first
+
+    def result(self) -> TurnResult:
+        """Return the turn's result; waits while another thread is ending the turn."""
+        self._over.wait()
+        assert self._result is not None
+        return self._result
+
+    def _result_of(self, text: str, status: TurnStatus, error: str | None) -> TurnResult:
+        progress = self.progress
+        return TurnResult(
+            text=text,
+            status=status,
+            session_id=self.session.id,
+            turn_id=self.id,
+            model=self.model,
+            usage=progress.usage,
+            code=first_code_block(text),
+            tool_calls=tuple(progress.records),
+            messages=tuple(progress.wires),
+            persisted=tuple(progress.persisted),
+            error=error,
+        )
+
+    def _end(self, result: TurnResult) -> TurnResult:
+        try:
+            self._store.leases.release(self._lease)
+        except StoreError as exc:
+            # It expires, or is replaced at once when this process ends.
+            log.warning("turn %s: the lease could not be released: %s", self.id, exc)
+        self._result = result
+        self._over.set()
+        self._emit(TurnFinished(result))
+        return result
+
+    def _settle(self, no_answer: str, error: str | None) -> str | None:
+        """Append what makes the stored turn whole; return ``error``, completed when that failed."""
+        try:
+            rows = [row for row in self._store.rows(self.session.id, after=self._after) if row.turn_id == self.id]
+            closing = closing_rows(rows, self.progress, self.dialect, self.id, no_answer)
+            if closing:
+                self._store.append_rows(self.session.id, closing, lease=self._lease)
+                self.progress.wires.extend(row.wire for row in closing)
+        except StoreError as exc:
+            log.warning("turn %s: its end could not be stored: %s", self.id, exc)
+            return f"{error}\n{exc}" if error and str(exc) not in error else error or str(exc)
+        return error
+
+    def _close_approvals(self) -> None:
+        for request_id in list(self.progress.approvals):
+            try:
+                self._store.approvals.answer(request_id, ApprovalState.CANCELLED, "interrupt")
+            except StoreError as exc:
+                # An answer to it is worth nothing any more: its turn is over.
+                log.warning("approval %s could not be closed: %s", request_id, exc)
+
+    def _keep_lease(self, seconds: float) -> None:
+        while not self._over.wait(seconds):
+            lease = self._lease
+            try:
+                kept = self._store.leases.renew(lease)
+            except StoreError as exc:
+                log.warning("turn %s: the lease could not be renewed: %s", self.id, exc)
+                continue
+            if not kept and not self._ending and lease is self._lease:
+                self._lost = True
+                self.cancel.cancel()
+                return
+
+
+def closing_rows(
+    rows: Sequence[Message], progress: Progress, dialect: str, turn_id: str, no_answer: str
+) -> list[NewMessage]:
+    """Return the rows that make an ended turn whole, given its stored rows.
+
+    Open calls get a "cancelled" result each; a partial answer is kept as interrupted; a question without
+    any answer gets a line in its place, because some endpoints refuse two user messages in a row.
+    """
+    if not rows:
+        return []
+
+    def row(wire: Wire, tool_name: str | None = None) -> NewMessage:
+        status = MessageStatus.COMPLETE if tool_name else MessageStatus.INTERRUPTED
+        return NewMessage(wire, dialect=dialect, tool_name=tool_name, status=status, turn_id=turn_id)
+
+    calls = open_calls(rows)
+    if calls:
+        return [
+            row(tool_wire(call.id, progress.unsaved.get(call.id) or _no_result(call, progress)), call.name)
+            for call in calls
+        ]
+    last = rows[-1].role
+    if last == Role.ASSISTANT:
+        return []
+    if progress.partial:
+        return [row({"role": "assistant", "content": progress.partial})]
+    return [row({"role": "assistant", "content": no_answer})] if last == Role.USER else []
+
+
+def _no_result(call: ToolCall, progress: Progress) -> str:
+    return CALL_INTERRUPTED if call.id in progress.running else CALL_NOT_RUN
+
+
+def repair_rows(rows: Sequence[Message]) -> list[NewMessage]:
+    """Return the rows that close a turn whose process died, given the visible rows of its session.
+
+    They are appended, never inserted: what was sent stays a prefix of what will be sent, and no call runs twice.
+    """
+    if not rows:
+        return []
+    last = rows[-1]
+    calls = open_calls(rows)
+    if calls:
+        return [
+            NewMessage(tool_wire(call.id, CALL_LOST), dialect=last.dialect, tool_name=call.name, turn_id=last.turn_id)
+            for call in calls
+        ]
+    if last.role == Role.USER and last.turn_id is not None:
+        wire: Wire = {"role": "assistant", "content": NO_ANSWER_LOST}
+        return [NewMessage(wire, dialect=last.dialect, status=MessageStatus.INTERRUPTED, turn_id=last.turn_id)]
+    return []
