@@ -195,7 +195,7 @@ def text_of(content: Any) -> str:
 
 @dataclass(frozen=True)
 class Request:
-    """One request as it arrived."""
+    """One request as it arrived; header names are lower case."""
 
     method: str
     path: str
@@ -343,14 +343,18 @@ def _handler(server: ModelServer) -> type[BaseHTTPRequestHandler]:
             pass
 
         def do_GET(self) -> None:
-            request = Request("GET", self.path, dict(self.headers.items()), b"", time.monotonic())
+            request = Request(
+                "GET", self.path, {name.lower(): value for name, value in self.headers.items()}, b"", time.monotonic()
+            )
             server.note("gets", request)
             answer = server._get_answers.get(self.path, error(404, "no such path"))
             self.plain(answer if isinstance(answer, Reply) else status(200, answer))
 
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            request = Request("POST", self.path, dict(self.headers.items()), body, time.monotonic())
+            request = Request(
+                "POST", self.path, {name.lower(): value for name, value in self.headers.items()}, body, time.monotonic()
+            )
             server.note("requests", request)
             if not self.path.endswith("/chat/completions"):
                 return self.plain(error(404, "only /chat/completions is here"))

@@ -1,0 +1,113 @@
+"""Stored rows as the messages of one request. Pure: rows and a dialect in, JSON texts out.
+
+A row goes out as its stored bytes unless it was made with another dialect and holds something that only that
+endpoint understands (reasoning, signatures, its call ids). Pairing of calls and results is repaired where it
+is broken, in a way that depends on the rows before it only, so that prefixes stay stable.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+from hermes_nb.core.types import Message, Wire
+from hermes_nb.core.wirejson import dumps
+
+LOCAL = "local"
+_FAMILIES = {
+    "api.openai.com": "openai",
+    "api.anthropic.com": "anthropic",
+    "openrouter.ai": "openrouter",
+}
+LOST_RESULT = "The result of this call was lost; it is not known whether it ran."
+_COMMON = {
+    "assistant": ("role", "name", "content", "refusal", "tool_calls"),
+    "tool": ("role", "name", "tool_call_id", "content"),
+}
+
+
+def dialect_of(base_url: str) -> str:
+    """Return the family of an endpoint: a known one, ``local`` for this machine, else its host name."""
+    host = (urlsplit(base_url).hostname or "").lower()
+    return LOCAL if is_loopback(host) else _FAMILIES.get(host, host or "openai")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether ``host`` names this machine, without asking a name server."""
+    return host in ("localhost", "::1") or host.endswith(".localhost") or host.startswith("127.")
+
+
+def project(rows: Sequence[Message], dialect: str) -> list[str]:
+    """Return the messages to send, in order, as JSON texts."""
+    sent: list[str] = []
+    open_calls: list[str] = []
+    names: dict[str, str] = {}
+    for row in rows:
+        if row.role == "tool":
+            answered, text = _tool(row, names)
+            if answered in open_calls:
+                # A second result, or one whose call is not in these rows, would be refused by every endpoint.
+                open_calls.remove(answered)
+                sent.append(text)
+            continue
+        sent += _lost(open_calls)
+        open_calls = []
+        if row.role != "assistant":
+            sent.append(row.wire)
+            continue
+        if row.dialect == dialect and '"tool_calls"' not in row.wire:
+            sent.append(row.wire)
+            continue
+        wire: Wire = json.loads(row.wire)
+        if row.dialect != dialect:
+            projected = _foreign(wire, names)
+            sent.append(row.wire if projected == wire else dumps(projected))
+            wire = projected
+        else:
+            sent.append(row.wire)
+            names.update({id: id for id in _call_ids(wire)})
+        open_calls = list(_call_ids(wire))
+    # A crash between a call and its result leaves the call last; sent like that it would be refused for ever.
+    return sent + list(_lost(open_calls))
+
+
+def _foreign(wire: Wire, names: dict[str, str]) -> Wire:
+    """Return an assistant message of another dialect without what only that one understands."""
+    projected: Wire = {key: wire[key] for key in wire if key in _COMMON["assistant"]}
+    calls = projected.get("tool_calls")
+    if isinstance(calls, list) and calls:
+        plain: list[dict[str, Any]] = []
+        for call in cast(list[dict[str, Any]], calls):
+            names[call["id"]] = _plain_id(call["id"])
+            plain.append({"id": names[call["id"]], "type": "function", "function": call["function"]})
+        projected["tool_calls"] = plain
+    return projected
+
+
+def _tool(row: Message, names: dict[str, str]) -> tuple[str, str]:
+    """Return the call id that a result answers, and the message, with the id its call was sent with."""
+    wire: Wire = json.loads(row.wire)
+    given = str(wire.get("tool_call_id", ""))
+    sent = names.get(given, given)
+    if sent == given:
+        return given, row.wire
+    return sent, dumps({**{key: wire[key] for key in wire if key in _COMMON["tool"]}, "tool_call_id": sent})
+
+
+def _call_ids(wire: Wire) -> Iterator[str]:
+    calls = wire.get("tool_calls")
+    for call in cast(list[dict[str, Any]], calls) if isinstance(calls, list) else []:
+        yield call["id"]
+
+
+def _lost(open_calls: Sequence[str]) -> Iterator[str]:
+    for id in open_calls:
+        yield dumps({"role": "tool", "tool_call_id": id, "content": LOST_RESULT})
+
+
+def _plain_id(id: str) -> str:
+    """Return an id that every endpoint accepts: the strictest wants exactly nine letters or digits."""
+    return hashlib.sha256(id.encode()).hexdigest()[:9]
