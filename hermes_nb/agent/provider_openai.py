@@ -346,7 +346,7 @@ def _new_client(openai: Any, base_url: str, timeouts: Timeouts) -> tuple[Any, bo
         def build_request(self, *args: Any, **kwargs: Any) -> Any:
             if isinstance(kwargs.get("json"), bytes):
                 kwargs["content"] = kwargs.pop("json")
-            return cast(Any, super()).build_request(*args, **kwargs)
+            return super().build_request(*args, **kwargs)  # pyright: ignore
 
     connections = RawBody(
         timeout=timeout,

@@ -175,9 +175,11 @@ def test_each_failure_has_its_class_and_says_what_to_do(
 
 
 def test_a_missing_model_is_answered_with_the_models_that_are_there() -> None:
-    with ModelServer([error(404, "model not found")], models=["alpha", "beta"]) as server:
-        with pytest.raises(ModelNotFound, match="It serves: alpha, beta"):
-            answer(provider(server))
+    with (
+        ModelServer([error(404, "model not found")], models=["alpha", "beta"]) as server,
+        pytest.raises(ModelNotFound, match="It serves: alpha, beta"),
+    ):
+        answer(provider(server))
 
 
 def test_a_refused_connection_names_the_address() -> None:
@@ -213,7 +215,7 @@ def test_a_break_after_the_finish_does_not_spoil_the_answer(server: ModelServer)
 def test_pings_do_not_hide_a_dead_stream(server: ModelServer, reply: Reply) -> None:
     """Case 081."""
     server.enqueue(reply)
-    with pytest.raises(ProviderError, match="sent nothing for 0.3 s") as caught:
+    with pytest.raises(ProviderError, match=r"sent nothing for 0\.3 s") as caught:
         answer(provider(server, timeouts=Timeouts(idle=0.3)))
     assert caught.value.retryable
     server.wait(lambda s: s.disconnects == 1)
@@ -230,7 +232,7 @@ def test_a_slow_consumer_is_no_silence(server: ModelServer) -> None:
 
 def test_the_total_limit_ends_a_stream_that_never_ends(server: ModelServer) -> None:
     server.enqueue(say("x" * 1000, chunks=1000, pause=0.02))
-    with pytest.raises(StreamBroken, match="longer than 0.5 s"):
+    with pytest.raises(StreamBroken, match=r"longer than 0\.5 s"):
         answer(provider(server, timeouts=Timeouts(idle=5, total=0.5)))
 
 
