@@ -1,0 +1,129 @@
+"""Finding secrets in text and telling secret names from ordinary ones. Pure; knows no store and no front end.
+
+Masking is a net with holes, not a wall: it knows the shapes of common keys and the words beside them. Short ordinary
+words stay readable, because a masked word in a file that the model writes back would be a loss.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from itertools import pairwise
+
+MASK = "[masked]"
+"""Stands where a secret stood."""
+
+
+def _set(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_WORD = r"(?:pass(?:word|wd|phrase)|pwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|secret[_-]?key)"
+_PLACEHOLDERS = _set(
+    "string integer number boolean required optional password username changeme example placeholder undefined "
+    "disabled enabled deprecated unchanged protected"
+)
+
+_TOKENS = re.compile(
+    r"""(?<![A-Za-z0-9_])(?:
+      sk-[A-Za-z0-9_-]{16,}                                 # OpenAI, Anthropic, OpenRouter, DeepSeek
+    | [sr]k_(?:live|test)_[A-Za-z0-9]{16,}                  # Stripe
+    | (?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Za-z0-9])              # AWS
+    | gh[pousr]_[A-Za-z0-9]{20,} | github_pat_[A-Za-z0-9_]{20,} | glpat-[A-Za-z0-9_-]{18,}
+    | xox[abeoprs]-[A-Za-z0-9-]{10,} | xapp-[A-Za-z0-9-]{20,}
+    | AIza[A-Za-z0-9_-]{30,} | ya29\.[A-Za-z0-9_-]{20,}     # Google
+    | (?:hf|npm|gsk|pplx|nvapi|r8|dop_v1|shpat)[_-][A-Za-z0-9_-]{20,} | xai-[A-Za-z0-9]{20,}
+    | pypi-[A-Za-z0-9_-]{30,} | SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}
+    | \d{8,10}:AA[A-Za-z0-9_-]{30,}                         # Telegram
+    | [MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,}   # Discord
+    | eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}        # JSON web token
+    )""",
+    re.VERBOSE,
+)
+_KEY_BLOCK = re.compile(
+    r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----.*?"
+    r"(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|\Z)",
+    re.DOTALL,
+)
+_HEADER = re.compile(
+    r"""((?:proxy-)?authorization["']?\s{0,4}[:=]\s{0,4}["']?(?:(?:bearer|basic|token|bot|digest)\s{1,4})?+)(?!\[masked)"""
+    r"""([^\s"',;}\]]{6,})""",
+    re.IGNORECASE,
+)
+_COOKIE = re.compile(r"""((?:^|[\s"'])(?:set-)?cookie["']?\s{0,4}:\s{0,4}["']?)([^\s"'][^\n"']{7,})""", re.IGNORECASE)
+_BEARER = re.compile(r"(\bbearer\s{1,4})([A-Za-z0-9._~+/=-]{12,})", re.IGNORECASE)
+_URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s/:@\"'<>]{0,100}:)([^\s/@\"'<>]{1,200})(@)")
+_WEBHOOK = re.compile(
+    r"(https://(?:hooks\.slack\.com/services/|(?:\w{1,20}\.)?discord(?:app)?\.com/api/webhooks/\d{1,30}/))([A-Za-z0-9_/-]{8,})"
+)
+_QUOTED = re.compile(rf"""({_WORD}["']?\s{{0,4}}[:=]\s{{0,4}})(["'])([^"'\n]{{4,500}})(\2)""", re.IGNORECASE)
+_BARE = re.compile(
+    rf"""({_WORD}\s{{0,2}}[:=]\s{{0,2}})([^\s"'&,;()\[\]{{}}<>]{{6,500}}+)(?![(\[])""",
+    re.IGNORECASE,
+)
+_ENV_LINE = re.compile(r"^((?:export\s+)?([A-Z][A-Z0-9_]{2,80})=)([\"']?)([^\s\"'$#]{4,500})(\3)[ \t]*$", re.MULTILINE)
+
+_SECRET_WORDS = _set(
+    "password passwd pwd passphrase passcode secret secrets credential credentials apikey apitoken authtoken bearer"
+)
+_LAST_WORDS = _set("token cookie jwt pat auth")
+_KEY_OWNERS = _set(
+    "api access private secret signing encryption master auth account storage shared ssh hmac session deploy "
+    "openai anthropic azure aws gcp google github gitlab stripe mistral groq deepseek openrouter huggingface"
+)
+_MEASURES = _set("count counts length len size policy limit min max id ids name names type pattern field")
+
+
+def mask(text: str, values: Iterable[str] = ()) -> str:
+    """Return ``text`` with secrets replaced by ``[masked]``; ``values`` are secrets known to the caller."""
+    for value in sorted({value for value in values if len(value) >= 6}, key=len, reverse=True):
+        text = text.replace(value, MASK)
+    if len(text) < 8:
+        return text
+    text = _KEY_BLOCK.sub(MASK, text)
+    text = _HEADER.sub(lambda found: f"{found[1]}{MASK}", text)
+    text = _COOKIE.sub(lambda found: f"{found[1]}{MASK}", text)
+    text = _TOKENS.sub(lambda found: MASK if _has_digit(found[0]) else found[0], text)
+    text = _BEARER.sub(lambda found: f"{found[1]}{MASK}" if _has_digit(found[2]) else found[0], text)
+    text = _URL.sub(lambda found: f"{found[1]}{MASK}{found[3]}", text)
+    text = _WEBHOOK.sub(lambda found: f"{found[1]}{MASK}", text)
+    text = _QUOTED.sub(_quoted, text)
+    text = _ENV_LINE.sub(_env_line, text)
+    return _BARE.sub(lambda found: f"{found[1]}{MASK}" if _has_digit(found[2]) else found[0], text)
+
+
+def is_secret_name(name: str) -> bool:
+    """Tell whether a variable, setting or environment name is likely to hold a secret.
+
+    ``api_key``, ``DB_PASSWORD``, ``authToken`` are; ``n_tokens``, ``tokenizer``, ``primary_key``, ``key`` are not.
+    """
+    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name)
+    words = [word for word in re.split(r"[^a-z0-9]+", spaced.lower()) if word]
+    if not words or (words[-1] in _MEASURES and len(words) > 1):
+        return False
+    if any(word in _SECRET_WORDS for word in words) or words[-1] in _LAST_WORDS:
+        return True
+    return any(word in ("key", "keys") and before in _KEY_OWNERS for before, word in pairwise(words))
+
+
+def _has_digit(value: str) -> bool:
+    # Checked here and not by a lookahead: lookaheads made these patterns quadratic on repetitive text.
+    return any("0" <= char <= "9" for char in value)
+
+
+def _ordinary(value: str) -> bool:
+    """Tell whether a quoted value is a word rather than a secret."""
+    bare = value.strip()
+    if not bare or bare.lower() in _PLACEHOLDERS or bare[0] in "<${" or set(bare) <= set("*.xX-_") or MASK in bare:
+        return True
+    return bare.isalpha() and len(bare) < 8 and (bare.islower() or bare.istitle())
+
+
+def _quoted(found: re.Match[str]) -> str:
+    return found[0] if _ordinary(found[3]) else f"{found[1]}{found[2]}{MASK}{found[4]}"
+
+
+def _env_line(found: re.Match[str]) -> str:
+    if not is_secret_name(found[2]) or _ordinary(found[4]):
+        return found[0]
+    return f"{found[1]}{found[3]}{MASK}{found[5]}"
