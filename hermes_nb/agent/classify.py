@@ -50,6 +50,7 @@ _NO_MODEL = re.compile(
     r"|no endpoints found for",
     re.IGNORECASE | re.DOTALL,
 )
+_BAD_KEY = re.compile(r"invalid_api_key|api key (?:not valid|is invalid|expired)|invalid api key", re.IGNORECASE)
 _FILTERED = re.compile(r"content_filter|content_policy|content management policy|safety system", re.IGNORECASE)
 _OVERLOADED = re.compile(r"overloaded|temporarily|try again|timed? ?out|unavailable|provider returned error|upstream"
                          r"|internal (?:server )?error|server_error|api_error|network", re.IGNORECASE)  # fmt: skip
@@ -96,7 +97,11 @@ def from_status(
     where = shown_url(endpoint.base_url)
     subject = f"{code} {text}"
     quoted = f" It said: {said}" if said else ""
-    if status == 401 or (status == 403 and not _FILTERED.search(subject) and not _NO_MODEL.search(subject)):
+    if (
+        status == 401
+        or _BAD_KEY.search(subject)
+        or (status == 403 and not _FILTERED.search(subject) and not _NO_MODEL.search(subject))
+    ):
         return AuthenticationFailed(f"{_refused_key(status, endpoint)}{quoted}", status=status, code=code)
     if status == 402 or (status == 429 and _QUOTA.search(subject)):
         return QuotaExhausted(

@@ -28,7 +28,8 @@ class ServerEvent:
 class EventDecoder:
     """Feed bytes as they arrive, get whole events. Bytes that are no UTF-8 become U+FFFD."""
 
-    def __init__(self) -> None:
+    def __init__(self, max_line: int = MAX_LINE) -> None:
+        self._max_line = max_line
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._partial: list[str] = []
         """Pieces of the line that has no end yet; a list, so that a long line is not copied per piece."""
@@ -76,8 +77,8 @@ class EventDecoder:
         if rest:
             self._partial.append(rest)
             self._partial_size += len(rest)
-            if self._partial_size > MAX_LINE:
-                raise NotAnEventStream(f"a line of more than {MAX_LINE} characters")
+            if self._partial_size > self._max_line:
+                raise NotAnEventStream(f"a line of more than {self._max_line} characters")
         return events
 
     def _line(self, line: str) -> None:

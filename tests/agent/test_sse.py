@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes_nb.agent import sse
 from hermes_nb.agent.sse import EventDecoder, NotAnEventStream, ServerEvent
 
 
@@ -32,12 +31,11 @@ def test_a_page_has_no_fields() -> None:
     assert not decoder.fields_seen
 
 
-def test_a_line_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sse, "MAX_LINE", 100)
-    decoder = EventDecoder()
+def test_a_line_without_end_is_refused() -> None:
+    decoder = EventDecoder(max_line=100)
+    decoder.feed(b"data: " + b"x" * 90)
     with pytest.raises(NotAnEventStream):
-        for _ in range(20):
-            decoder.feed(b"data: xxxx")
+        decoder.feed(b"x" * 90)
 
 
 @given(
