@@ -97,7 +97,10 @@ class Fold:
 
     @property
     def text(self) -> str:
-        return "".join(self._text)
+        if len(self._text) > 1:
+            # Kept joined: a front end asks after every delta.
+            self._text = ["".join(self._text)]
+        return self._text[0] if self._text else ""
 
     @property
     def reasoning(self) -> str:

@@ -93,3 +93,16 @@ def test_the_projection_of_a_longer_history_starts_with_that_of_the_shorter() ->
 )
 def test_the_dialect_is_the_family_of_the_host(url: str, dialect: str) -> None:
     assert dialect_of(url) == dialect
+
+
+def test_ids_in_texts_are_not_taken_for_ids_of_calls() -> None:
+    trap = '{"id":"fake","type":"function","function":{}} "tool_call_id":"fake"'
+    rows = [row(asks("a", content=trap)), row(answers("a", trap)), row(USER)]
+    assert project(rows, "openai") == [r.wire for r in rows]
+
+
+def test_rows_that_others_have_written_with_other_blanks_and_orders_are_read() -> None:
+    made = '{"type": "function", "id": "a\\u00e9", "function": {"name": "f", "arguments": "{}"}}'
+    asked = f'{{"tool_calls": [{made}], "role": "assistant"}}'
+    rows = [row(asked), row('{"content": "x", "tool_call_id": "a\\u00e9", "role": "tool"}')]
+    assert project(rows, "openai") == [r.wire for r in rows]
