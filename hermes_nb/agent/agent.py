@@ -304,6 +304,8 @@ class Agent:
             services=self._services,
         )
         mode = options.mode or self.policy.mode
+        if mode is ApprovalMode.OFF:
+            turn.emit(Notice("Approvals are off: calls of this turn run without asking.", "warning"))
         masked = self._masked(turn, options)
         gate = ApprovalGate(
             store=self.store,

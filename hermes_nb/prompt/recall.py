@@ -29,6 +29,7 @@ _WIRE_START = '{"role":"user","content":"<recall>\\n'
 _ENTRY_LIMIT = 2_000
 _TOTAL_LIMIT = 8_000
 _NOTHING_MASKED = "none"
+_APPROVALS_ON = "on"
 
 
 def facts(
@@ -44,9 +45,8 @@ def facts(
         "date": _day(today),
         "surface": surface,
         "masked": ", ".join(masked) or _NOTHING_MASKED,
+        "approvals": "off (nothing will be asked)" if approvals_off else _APPROVALS_ON,
     }
-    if approvals_off:
-        found["approvals"] = "off (nothing will be asked)"
     for number, block in enumerate(extra, start=1):
         name, colon, value = block.strip().partition(":")
         if not colon or "\n" in name:
@@ -57,7 +57,7 @@ def facts(
 
 def told(rows: Iterable[Message], started: date) -> dict[str, str]:
     """Return the newest told value of every fact in ``rows``. The prefix itself told the start date."""
-    known = {"date": _day(started), "masked": _NOTHING_MASKED}
+    known = {"date": _day(started), "masked": _NOTHING_MASKED, "approvals": _APPROVALS_ON}
     for row in rows:
         if row.wire.startswith(_WIRE_START):
             known.update(_parse(json.loads(row.wire)["content"]))

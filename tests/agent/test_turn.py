@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
@@ -52,7 +53,7 @@ class Running:
     def _work(self, text: str) -> None:
         try:
             self.result = self.agent.start(text, self.events.append)
-        except BaseException as exc:
+        except BaseException as exc:  # noqa: BLE001 - the test looks at it
             self.error = exc
 
     def saw(self, kind: type[Event]) -> bool:
@@ -246,7 +247,7 @@ def test_interrupts_at_random_moments_always_leave_a_sendable_history(tmp_path: 
             assert not isinstance(running.error, TurnError), running.error
             if server._replies is not None and len(server._replies) % 2:
                 server._replies.pop(0)  # the next turn begins with the step that calls
-        for one, following in zip(server.bodies, server.bodies[1:], strict=False):
+        for one, following in itertools.pairwise(server.bodies):
             assert following.startswith(one[:-2])
         assert_paired(server.requests[-1].messages)
 
