@@ -25,6 +25,8 @@ UNSPACED = (
 RUN = re.compile(f"[{UNSPACED}]+")
 # unicode61 takes characters that Unicode 6.1 did not know for letters: a newer emoji would glue two words together.
 _SYMBOL = re.compile("[\u2190-\u2bff\u2e00-\u2e7f\ufe00-\ufe0f\U0001f000-\U0001faff\U000e0000-\U000e0fff]")
+_ACCENTED = re.compile("[\u00c0-\u024f\u0300-\u036f\u0370-\u03ff\u1e00-\u1fff]")
+_ACCENT = re.compile("(?<=[\u0041-\u024f\u0370-\u03ff])[\u0300-\u036f]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,22 @@ def normalise(text: str) -> str:
 def index_text(text: str) -> str:
     """Return ``text`` for unicode61, with unspaced runs as pairs."""
     text = normalise(text)
-    return text if text.isascii() else RUN.sub(_pairs, _SYMBOL.sub(" ", text))
+    return text if text.isascii() else RUN.sub(_pairs, without_symbols(without_accents(text)))
+
+
+def without_accents(text: str) -> str:
+    """Return normalised ``text`` with the accents of Latin and Greek letters taken off.
+
+    unicode61 does so for Latin only; in other scripts a mark makes another letter.
+    """
+    if not _ACCENTED.search(text):
+        return text
+    return unicodedata.normalize("NFC", _ACCENT.sub("", unicodedata.normalize("NFD", text)))
+
+
+def without_symbols(text: str) -> str:
+    """Return ``text`` with a blank for every symbol that unicode61 would take for a letter."""
+    return _SYMBOL.sub(" ", text)
 
 
 def characters(text: str) -> str:
