@@ -349,6 +349,7 @@ def test_importing_the_module_loads_no_client_library() -> None:
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_fork_is_refused_for_an_old_provider_and_works_for_a_new_one(server: ModelServer) -> None:
     server.enqueue(say("parent"), say("child"), say("parent again"))
@@ -384,6 +385,7 @@ print(ask(old), flush=True)
     assert done.stderr == ""
 
 
+@pytest.mark.slow
 def test_an_interpreter_that_ends_during_a_stream_ends_cleanly(server: ModelServer) -> None:
     server.enqueue(stall("text"))
     code = f"""
