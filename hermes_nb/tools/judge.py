@@ -59,8 +59,8 @@ _NO_POSITIONAL = _set(
 _ONE_LITERAL = _set(
     "sum mean median min max std var sem skew kurt prod count nunique unique value_counts quantile idxmin idxmax "
     "argmin argmax any all cumsum cumprod cummax cummin diff pct_change rank abs round nlargest nsmallest groupby "
-    "size first last nth dropna fillna isin select_dtypes sort_values sort_index reset_index set_index drop_duplicates astype "
-    "startswith endswith split rsplit splitlines index find strftime squeeze between"
+    "size first last nth dropna fillna isin select_dtypes sort_values sort_index reset_index set_index "
+    "drop_duplicates astype startswith endswith split rsplit splitlines index find strftime squeeze between"
 )
 _METHOD_KEYWORDS = _set(
     "axis numeric_only skipna ddof level ascending by normalize dropna sort bins include exclude percentiles deep "

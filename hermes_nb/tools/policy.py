@@ -32,6 +32,8 @@ from hermes_nb.tools.workspace import read_reason, resolve, write_reason
 
 PYTHON = "python"
 """The one tool whose argument ``code`` goes to the judge."""
+# The type that a KernelPort gives to a name that is not there.
+_UNDEFINED = "undefined"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +123,8 @@ def shadowed_builtins(kernel: KernelPort | None, cancel: Cancel) -> frozenset[st
     """Return the callable builtins that the user's namespace replaces; ask the kernel only when code is judged."""
     if kernel is None:
         return frozenset()
-    return frozenset(variable.name for variable in kernel.variables(sorted(CALLABLE_BUILTINS), cancel))
+    found = kernel.variables(sorted(CALLABLE_BUILTINS), cancel)
+    return frozenset(variable.name for variable in found if variable.type != _UNDEFINED)
 
 
 def _why_ask(

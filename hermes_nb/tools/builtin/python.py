@@ -10,7 +10,7 @@ from typing import Annotated, Any, cast
 
 from hermes_nb.core.errors import ToolDenied
 from hermes_nb.core.names import Parallel, Risk, Where
-from hermes_nb.core.secrets import is_secret_name, mask
+from hermes_nb.core.secrets import MASK, is_secret_name, mask
 from hermes_nb.core.types import Image, ToolResult
 from hermes_nb.core.wirejson import clean_text
 from hermes_nb.tools.clip import clip
@@ -19,6 +19,8 @@ from hermes_nb.tools.kernel import NO_KERNEL, CodeResult, KernelPort
 from hermes_nb.tools.schema import tool_of
 from hermes_nb.tools.tool import ToolContext
 
+# The type that a KernelPort gives to a name that is not there.
+_UNDEFINED = "undefined"
 _TEXT_KINDS = ("text/plain", "text/markdown", "text/latex")
 
 
@@ -43,9 +45,9 @@ def variables(
 ) -> ToolResult:
     """List the variables of the user's live namespace with type and a short summary. Changes nothing."""
     kernel = _kernel(context)
-    found = kernel.variables(names or None, context.cancel)
+    found = [one for one in kernel.variables(names or None, context.cancel) if one.type != _UNDEFINED]
     lines = [
-        f"{one.name}: {one.type} = {'[masked]' if is_secret_name(one.name) else one.summary}"
+        f"{one.name}: {one.type} = {MASK if is_secret_name(one.name) else one.summary}"
         for one in sorted(found, key=lambda one: one.name)
     ]
     missing = sorted(set(names or ()) - {one.name for one in found})
