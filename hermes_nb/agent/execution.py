@@ -173,11 +173,11 @@ class Execution:
         if len(segment.calls) > 1:
             yield from self._side_by_side(segment.calls)
             return
-        call = segment.calls[0]
-        self._turn.emit(ToolStarted(call.call))
-        began = time.monotonic()
-        result = self._decided(call)
-        yield call.call, result, time.monotonic() - began
+        for call in segment.calls:
+            self._turn.emit(ToolStarted(call.call))
+            began = time.monotonic()
+            result = self._decided(call)
+            yield call.call, result, time.monotonic() - began
 
     def _decided(self, call: Prepared) -> ToolResult:
         """Run one call after policy, and where needed the user, agreed."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 from importlib.metadata import EntryPoint
-from typing import Any, cast
+from typing import Any
 
 from hermes_nb.tools.registry import Registry
 from hermes_nb.tools.schema import declared
@@ -28,7 +28,7 @@ def add_plugins(registry: Registry, entries: Iterable[EntryPoint]) -> tuple[str,
         try:
             for made in _tools_of(entry.load()):
                 registry.add(made)
-        except Exception as exc:  # noqa: BLE001 - the border of plug-in loading: foreign code must not take us along
+        except Exception as exc:  # the border of plug-in loading
             log.warning("plug-in %s could not be loaded", entry.value, exc_info=True)
             owner = entry.dist.name if entry.dist is not None else entry.value
             warnings.append(
@@ -43,7 +43,7 @@ def _tools_of(value: Any) -> list[Tool]:
         if isinstance(one, Tool):
             return [one]
     made: Any = value() if callable(value) else value
-    tools = [made] if isinstance(made, Tool) else cast("list[Any]", list(made))
+    tools: list[Any] = [made] if isinstance(made, Tool) else list(made)
     for one in tools:
         if not isinstance(one, Tool):
             raise TypeError(f"it gives {type(one).__name__} where a Tool is expected")

@@ -90,7 +90,7 @@ def test_soul_md_replaces_the_identity(tmp_path: Path) -> None:
 @pytest.mark.parametrize("raw", [b"\xff\xfe\x00", b"x" * 30_000])
 def test_a_soul_md_that_cannot_be_used_is_said(tmp_path: Path, raw: bytes) -> None:
     (tmp_path / "SOUL.md").write_bytes(raw)
-    with pytest.raises(ConfigError, match="SOUL.md"):
+    with pytest.raises(ConfigError, match=r"SOUL\.md"):
         load_identity(tmp_path)
 
 
