@@ -46,13 +46,13 @@ find_python() { # sets PYTHON
 }
 
 need_venv() { # Debian keeps ensurepip in a package of its own
-  "$PYTHON" -c 'import ensurepip, venv' >/dev/null 2>&1 && return
+  "$PYTHON" -c 'import ensurepip, venv; ensurepip.version()' >/dev/null 2>&1 && return
   local package
   package="python$("$PYTHON" -c 'import sys; print("%d.%d" % sys.version_info[:2])')-venv"
   if on_debian && is_root; then
     say "Installing $package (Debian keeps Python's venv module there) …"
     apt_install "$package" || apt_install python3-venv || die "$package could not be installed; see the lines above."
-    "$PYTHON" -c 'import ensurepip, venv' >/dev/null 2>&1 && return
+    "$PYTHON" -c 'import ensurepip, venv; ensurepip.version()' >/dev/null 2>&1 && return
   fi
   if on_debian; then die "$PYTHON has no venv module. Run:  sudo apt-get install python3-venv   and then this again."; fi
   die "$PYTHON has no venv or ensurepip module. Install a complete Python 3.11 or newer, or set PYTHON=/path/to/one."
