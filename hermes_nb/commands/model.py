@@ -40,7 +40,9 @@ def list_(as_json: bool) -> None:
     print_table(
         ("WHAT", "MODEL", "STATE"),
         [
-            ("in use", chosen.model if chosen else "", chosen.reason.removeprefix("Model: ") if chosen else "none: hermes-nb doctor"),
+            ("in use", chosen.model, chosen.reason.removeprefix("Model: "))
+            if chosen
+            else ("in use", "", "no endpoint"),
             (provider.LABEL, weights.MODEL_NAME, problem or "installed"),
         ],
     )
