@@ -65,8 +65,16 @@ class Database:
     Raises, from every method: StoreBusy, StoreFull, StoreCorrupt, StoreForked, StoreNewer (writes only).
     """
 
-    def __init__(self, path: Path, *, connect: Connect = connect, network: Callable[[Path], bool] = is_network) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        connect: Connect = connect,
+        network: Callable[[Path], bool] = is_network,
+        busy_seconds: float = BUSY_SECONDS,
+    ) -> None:
         self.path = path
+        self._busy_seconds = busy_seconds
         self.version: int | None = None
         """Schema version that writes require; set once the migrations ran."""
         self.notices: list[str] = []
@@ -158,10 +166,9 @@ class Database:
                 try:
                     self._begin(connection)
                     yield connection
-                    retried(lambda: connection.execute("COMMIT"))
+                    retried(lambda: connection.execute("COMMIT"), self._busy_seconds)
                 except BaseException:
-                    if connection.in_transaction:
-                        connection.execute("ROLLBACK")
+                    self._roll_back(connection)
                     raise
 
     def _begin(self, connection: sqlite3.Connection) -> None:
@@ -170,7 +177,7 @@ class Database:
                 f"The store {self.path} was removed or replaced while it was open. Nothing was written; restart the "
                 "kernel, or open the store again."
             )
-        retried(lambda: connection.execute("BEGIN IMMEDIATE"))
+        retried(lambda: connection.execute("BEGIN IMMEDIATE"), self._busy_seconds)
         if self.version is not None:
             version = schema_version(connection)
             if version > self.version:
@@ -180,6 +187,11 @@ class Database:
                 )
             if version < self.version:
                 raise StoreError(f"The store {self.path} was replaced by an older one. Open the store again.")
+
+    def _roll_back(self, connection: sqlite3.Connection) -> None:
+        # A child that was forked inside the block unwinds it too; the transaction is the parent's.
+        if os.getpid() == self._pid and connection.in_transaction:
+            connection.execute("ROLLBACK")
 
     @contextmanager
     def read(self) -> Generator[sqlite3.Connection]:
@@ -195,8 +207,7 @@ class Database:
                     retried(lambda: connection.execute("SELECT count(*) FROM sqlite_master").fetchone())
                     yield connection
                 finally:
-                    if connection.in_transaction:
-                        connection.execute("ROLLBACK")
+                    self._roll_back(connection)
 
     def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Return all rows of one SELECT."""

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from hermes_nb.core.errors import StoreForked
 
-_WAIT = 2.0
+_WAIT = 1.0
 """Seconds for which a fork waits for a running write."""
 
 

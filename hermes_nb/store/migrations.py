@@ -41,6 +41,7 @@ def migrate(database: Database, migrations: tuple[Migration, ...] = MIGRATIONS) 
         version = schema_version(connection)
     if version != newest:
         with database.write() as connection:
+            # Read again under the lock: another process may have done the work meanwhile.
             version = schema_version(connection)
             if version > newest:
                 raise StoreNewer(
@@ -49,7 +50,7 @@ def migrate(database: Database, migrations: tuple[Migration, ...] = MIGRATIONS) 
                 )
             if version == 0:
                 _refuse_foreign(connection, database)
-            else:
+            elif version < newest:
                 _refuse_live_holders(connection, database)
             for number in range(version, newest):
                 migrations[number](connection)

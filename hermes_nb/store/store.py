@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from hermes_nb.core.errors import StoreError
 from hermes_nb.core.ids import boot_id
 from hermes_nb.core.names import MessageStatus
 from hermes_nb.core.types import Lease, Message, NewMessage, Prefix, SearchResult, Session, Wire
@@ -116,7 +118,9 @@ class Store:
         """Close the store; a second call does nothing."""
         if self._database.usable:
             try:
-                self.holders.leave()
+                # A file that is gone, full or newer keeps our entry; whoever reads it sees when this process has ended.
+                with suppress(StoreError):
+                    self.holders.leave()
             finally:
                 self._database.close()
 
