@@ -24,6 +24,7 @@ from hermes_nb.store.matching import expression, loosen, phrase
 from hermes_nb.store.people import People
 from hermes_nb.store.query import Node, Term, leaves, parse
 from hermes_nb.store.ranking import Frequencies, scores, weight
+from hermes_nb.store.sessions import ROOT_ID
 from hermes_nb.store.snippet import snippet
 from hermes_nb.store.tokeniser import RUN, content_text, tool_text
 
@@ -263,7 +264,7 @@ def _total(connection: sqlite3.Connection) -> int:
 
 def _rows(connection: sqlite3.Connection, columns: str, ids: Sequence[int]) -> list[tuple[Any, ...]]:
     return connection.execute(
-        f"SELECT {columns} FROM messages m JOIN sessions s ON s.sid=m.sid LEFT JOIN sessions r ON r.sid=s.root"
+        f"SELECT {columns} FROM messages m JOIN sessions s ON s.sid=m.sid"
         " WHERE m.id IN (SELECT value FROM json_each(?))",
         (json.dumps(ids),),
     ).fetchall()
@@ -279,7 +280,7 @@ def _folded(wire: str, text: str | None, tool: str | None) -> str:
 
 
 def _hits(connection: sqlite3.Connection, found: _Found, terms: Sequence[Term]) -> tuple[SearchHit, ...]:
-    columns = "m.id, s.id, coalesce(r.id, s.id), m.role, m.ts, m.wire, m.text, m.tool"
+    columns = f"m.id, s.id, {ROOT_ID}, m.role, m.ts, m.wire, m.text, m.tool"
     rows = {row[0]: row for row in _rows(connection, columns, found.ids)}
     return tuple(
         SearchHit(

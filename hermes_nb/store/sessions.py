@@ -25,11 +25,13 @@ TITLE_LENGTH: Final = 100
 COMPACTED: Final = "compressed"
 """``end_reason`` of a session that a compaction ended."""
 
-_SELECT = """
-SELECT s.id, r.id, p.id, s.parent_kind, u.name, o.name, s.title, s.revision, s.started, s.ended, s.end_reason,
+ROOT_ID: Final = "(SELECT f.id FROM sessions f WHERE f.root=s.root ORDER BY f.sid LIMIT 1)"
+"""Public id of a session's lineage: its first session's, or the first one that is left."""
+_SELECT = f"""
+SELECT s.id, {ROOT_ID}, p.id, s.parent_kind, u.name, o.name, s.title, s.revision, s.started, s.ended, s.end_reason,
        s.model, s.base_url, s.key_env, s.prefix, s.head, s.cwd, s.notebook, s.archived, s.message_count, s.last_active
 FROM sessions s JOIN users u ON u.id=s.user JOIN sources o ON o.id=s.source
-     LEFT JOIN sessions r ON r.sid=s.root LEFT JOIN sessions p ON p.sid=s.parent
+     LEFT JOIN sessions p ON p.sid=s.parent
 """
 _TIP = "NOT EXISTS(SELECT 1 FROM sessions t WHERE t.root=s.root AND t.sid>s.sid)"
 _UPDATABLE = frozenset(
@@ -255,7 +257,7 @@ def _session(row: Sequence[Any]) -> Session:
     kind = ParentKind(row[3]) if row[3] and row[2] else None
     return Session(
         id=row[0],
-        root_id=row[1] or row[0],
+        root_id=row[1],
         parent_id=row[2],
         parent_kind=kind,
         user=row[4],

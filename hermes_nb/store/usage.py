@@ -47,8 +47,8 @@ class UsageBook:
     def by_model(self, user: str, since: float = 0.0) -> dict[str, Usage]:
         """Return the sums of one user per model."""
         rows = self._database.query(
-            "SELECT model, sum(prompt), sum(completion), sum(cached), sum(reasoning) FROM usage b"
-            " JOIN sessions s ON s.sid=b.sid JOIN users u ON u.id=s.user WHERE u.name=? AND b.ts>=? GROUP BY model",
+            "SELECT b.model, sum(prompt), sum(completion), sum(cached), sum(reasoning) FROM usage b"
+            " JOIN sessions s ON s.sid=b.sid JOIN users u ON u.id=s.user WHERE u.name=? AND b.ts>=? GROUP BY b.model",
             (user, since),
         )
         return {str(row[0]): Usage(*(int(value) for value in row[1:])) for row in rows}
