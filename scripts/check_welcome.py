@@ -18,10 +18,18 @@ CELL_SECONDS = 900
 """The offline demo model reads its prefix for the first time at about 30 tokens a second on one busy core."""
 
 
-def answers(notebook: nbformat.NotebookNode) -> list[dict]:
-    """Return the output bundles of all turns in the notebook."""
+def turns(notebook: nbformat.NotebookNode) -> list[tuple[str, str]]:
+    """Return the status and the text of every turn in the notebook."""
+    found, text = [], []
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
-    return [output["data"] for output in outputs if MIME_TURN in output.get("data", {})]
+    for data in (output["data"] for output in outputs if MIME_TURN in output.get("data", {})):
+        state = data[MIME_TURN]
+        if state["kind"] == "text":
+            text.append(data["text/markdown"])
+        elif state["kind"] == "turn":
+            found.append((state["status"], "".join(text).strip()))
+            text = []
+    return found
 
 
 def main() -> int:
@@ -31,21 +39,24 @@ def main() -> int:
         notebook = nbformat.read(copy, as_version=4)
         print("Running the welcome notebook …", flush=True)
         client = NotebookClient(
-            notebook, timeout=CELL_SECONDS, kernel_name="python3", resources={"metadata": {"path": folder}}
+            notebook,
+            timeout=CELL_SECONDS,
+            kernel_name="python3",
+            extra_arguments=["--IPKernelApp.log_level=40"],
+            resources={"metadata": {"path": folder}},
         )
         try:
             client.execute()
         except (CellExecutionError, CellTimeoutError, DeadKernelError) as exc:
             print(f"check: the welcome notebook failed: {exc}", file=sys.stderr)
             return 1
-    found = answers(notebook)
+    found = turns(notebook)
     if not found:
         print("check: the notebook ran, but no turn left an answer in it.", file=sys.stderr)
         return 1
-    for bundle in found:
-        state, text = bundle[MIME_TURN], str(bundle.get("text/markdown") or bundle.get("text/plain", "")).strip()
-        if state.get("status") != TurnStatus.COMPLETE or not text:
-            print(f"check: the turn ended as {state.get('status')!r}:\n{text}", file=sys.stderr)
+    for status, text in found:
+        if status != TurnStatus.COMPLETE or not text:
+            print(f"check: the turn ended as {status!r}: {text or 'no text'}", file=sys.stderr)
             return 1
         print(f"\n{text}\n")
     print("check: the welcome notebook works.")

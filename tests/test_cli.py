@@ -7,10 +7,12 @@ import sys
 import time
 from pathlib import Path
 
+import nbformat
 import pytest
+from nbclient import NotebookClient
 from support.model_server import ModelServer, call, say
 
-from hermes_nb.commands.enable import BEGIN
+from hermes_nb.commands.enable import BEGIN, BLOCK
 from hermes_nb.commands.lab import borrow, copy_notebooks
 from hermes_nb.core.names import ApprovalState
 from hermes_nb.core.paths import Home
@@ -315,7 +317,8 @@ def test_enable_keeps_the_lines_of_the_user_and_can_be_undone(environment):
     from traitlets.config import PyFileConfigLoader
 
     config = PyFileConfigLoader(str(file)).load_config()
-    assert config.InteractiveShellApp.extensions == ["autoreload", "hermes_nb"]
+    assert config.InteractiveShellApp.extensions == ["autoreload"]
+    assert "hermes_nb" in config.InteractiveShellApp.exec_lines.get_value([])[0]
     enable("--undo")
     assert file.read_text().strip() == mine.strip()
     assert "nothing of hermes-nb" in enable("--undo")
@@ -329,6 +332,22 @@ def test_enable_leaves_no_file_behind_and_refuses_an_edited_block(environment):
     file.write_text(BEGIN + "\nhalf\n")
     assert "by hand" in enable(status=1)
     assert file.read_text() == BEGIN + "\nhalf\n"
+
+
+@pytest.mark.kernel
+def test_a_kernel_with_the_enabled_block_has_the_magics_and_loading_again_is_silent(tmp_path, monkeypatch):
+    profile = tmp_path / "ipython" / "profile_default"
+    profile.mkdir(parents=True)
+    (profile / "ipython_kernel_config.py").write_text(BLOCK)
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent.parent))
+    cells = ["%load_ext hermes_nb", "%hermes help", "'hermes_nb' in dir()"]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    NotebookClient(notebook, timeout=DEADLINE, kernel_name="python3").execute()
+    loaded, helped, named = (cell.outputs for cell in notebook.cells)
+    assert loaded == []
+    assert "%hermes doctor" in helped[0]["data"]["text/plain"]
+    assert named[0]["data"]["text/plain"] == "False"
 
 
 def test_notebooks_of_the_user_are_never_overwritten(tmp_path):

@@ -18,6 +18,8 @@ from hermes_nb.core.errors import ConfigError
 
 BEGIN = "# >>> hermes-nb enable >>>"
 END = "# <<< hermes-nb enable <<<"
+# Not InteractiveShellApp.extensions: IPython would then answer the %load_ext of every notebook with
+# "already loaded". Loading twice is silent when the extension does it itself.
 BLOCK = f"""\
 {BEGIN}
 # Written by "hermes-nb enable"; "hermes-nb enable --undo" removes it.
@@ -25,7 +27,7 @@ import importlib.util as _hermes_nb_spec
 
 if _hermes_nb_spec.find_spec("hermes_nb") is not None:
     c = get_config()  # noqa: F821 - given by IPython
-    c.InteractiveShellApp.extensions.append("hermes_nb")
+    c.InteractiveShellApp.exec_lines.append("__import__('hermes_nb').load_ipython_extension(get_ipython())")
 {END}
 """
 _OURS = re.compile(rf"\n?^{re.escape(BEGIN)}$.*?^{re.escape(END)}$\n?", re.DOTALL | re.MULTILINE)
