@@ -120,6 +120,7 @@ class Runtime:
         self._environ = environ
         self._tools = Registry(_BUILTIN)
         self._warnings = list(add_plugins(self._tools, entry_points(group=GROUP)))
+        self._seen: dict[str, int] = {}
         self._endpoints: tuple[tuple[ModelSettings, tuple[tuple[str, str], ...]], Endpoints] | None = None
 
     @property
@@ -193,6 +194,7 @@ class Runtime:
             policy=Policy(settings.approvals.mode, settings.approvals.chosen, tuple(settings.approvals.allow)),
             surface=surface,
             notices=self._taken_warnings(),
+            seen=self._seen,
         )
 
     # --- lines for people, the same in every front end

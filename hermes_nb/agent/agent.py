@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
@@ -20,8 +20,10 @@ from hermes_nb.agent.execution import Execution
 from hermes_nb.agent.gate import ApprovalGate
 from hermes_nb.agent.loop import Limits, Loop, Request
 from hermes_nb.agent.opening import Models, Opened, Opening, SessionFacts, check_kind, working_folder
+from hermes_nb.agent.options import Policy, TurnOptions
 from hermes_nb.agent.provider import Endpoint
-from hermes_nb.agent.turn import Emit, Turn, repair_rows
+from hermes_nb.agent.transcript import repair_rows
+from hermes_nb.agent.turn import Emit, Turn
 from hermes_nb.core.cancel import Cancel
 from hermes_nb.core.errors import ConfigError, HermesError, StoreError, TurnError
 from hermes_nb.core.names import LEASE_RENEW_SECONDS, ApprovalMode, Role, TurnStatus
@@ -40,32 +42,12 @@ _JOIN_SECONDS = 1.0
 """How long an interrupted ``run`` waits for a worker that does not react; its writes are refused anyway."""
 
 
-@dataclass(frozen=True, slots=True)
-class TurnOptions:
-    """What is different in one turn. None: as the agent was opened."""
+@dataclass(slots=True)
+class _Running:
+    """The turn of this moment; ``turn`` is None until it holds the lease."""
 
-    model: str | None = None
-    only_toolsets: Sequence[str] = ()
-    without: Sequence[str] = ()
-    masked: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Further tools that may not run in this turn, each with the sentence that the model gets."""
-    mode: ApprovalMode | None = None
-    variables: Sequence[str] = ()
-    """Names whose summaries the model gets with the message, each only when it changed."""
-    recall: Sequence[str] = ()
-    """Lines ``name: value``, or blocks that begin with one; each is told only when it changed."""
-    surface: str | None = None
-    kernel: KernelPort | None = None
-    approver: Approver | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """How calls are decided. ``chosen``: somebody set the mode, so it overrides stored rules in a headless run."""
-
-    mode: ApprovalMode = ApprovalMode.ASK
-    chosen: bool = False
-    allow: tuple[str, ...] = ()
+    cancel: Cancel
+    turn: Turn | None = None
 
 
 class Agent:
@@ -91,6 +73,7 @@ class Agent:
         user: str | None = None,
         limits: Limits | None = None,
         notices: Sequence[str] = (),
+        seen: dict[str, int] | None = None,
         today: Callable[[], date] = date.today,
         renew_seconds: float = LEASE_RENEW_SECONDS,
     ) -> None:
@@ -113,10 +96,9 @@ class Agent:
         self._opening = Opening(
             store, models, identity, memory, facts or SessionFacts(source=surface), user or store.user, today
         )
-        self._seen: int | None = None
-        self._busy = threading.Lock()
-        self._turn: Turn | None = None
-        self._cancel: Cancel | None = None
+        self._seen = {} if seen is None else seen
+        self._lock = threading.Lock()
+        self._running: _Running | None = None
 
     # --- running a turn
 
@@ -165,14 +147,15 @@ class Agent:
         """
         if not text.strip():
             raise ConfigError("There is nothing to send: the message is empty.")
-        if not self._busy.acquire(blocking=False):
-            raise TurnError("A turn of this agent is running. Wait for its end, or interrupt it.")
+        running = _Running(cancel or Cancel())
+        with self._lock:
+            if self._running is not None:
+                raise TurnError("A turn of this agent is running. Wait for its end, or interrupt it.")
+            self._running = running
         try:
-            self._cancel = cancel or Cancel()
-            turn = self._open(text, emit, self._cancel, options or TurnOptions())
+            turn = self._open(text, emit, running, options or TurnOptions())
         finally:
-            self._turn = self._cancel = None
-            self._busy.release()
+            self._let_go(running)
         result = turn.result()
         if result.status is TurnStatus.FAILED:
             raise TurnError(result.error or "The turn failed.") from turn.cause
@@ -184,22 +167,28 @@ class Agent:
         Idempotent. The transcript is whole when it returns, and nothing of the turn is written later. A turn
         that is about to begin raises Cancelled in its worker.
         """
-        cancel, turn = self._cancel, self._turn
-        if turn is None and cancel is not None:
-            cancel.cancel()
-            turn = self._turn  # it may have begun between the two looks
-        return turn.interrupt() if turn is not None else None
+        running = self._running
+        if running is None:
+            return None
+        if running.turn is None:
+            running.cancel.cancel()
+        turn = running.turn  # it may have begun between the two looks
+        result = turn.interrupt() if turn is not None else None
+        # The next turn need not wait for a worker that does not react.
+        self._let_go(running)
+        return result
 
     @property
     def turn(self) -> Turn | None:
         """The running turn."""
-        return self._turn
+        running = self._running
+        return running.turn if running is not None else None
 
     def unseen(self) -> list[Message]:
         """Return the visible rows that others added to the session since this agent's last turn."""
-        if self.session is None or self._seen is None:
+        if self.session is None or self.session.root_id not in self._seen:
             return []
-        return self.store.rows(self.store.tip(self.session.id).id, after=self._seen)
+        return self.store.rows(self.store.tip(self.session.id).id, after=self._seen[self.session.root_id])
 
     def use(self, *, model: str | None = None, selection: Selection | None = None) -> Endpoint:
         """Give the session another model or other tools from its next turn on. A new prefix is built.
@@ -245,8 +234,14 @@ class Agent:
 
     # --- inside: the worker
 
-    def _open(self, text: str, emit: Emit, cancel: Cancel, options: TurnOptions) -> Turn:
+    def _let_go(self, running: _Running) -> None:
+        with self._lock:
+            if self._running is running:
+                self._running = None
+
+    def _open(self, text: str, emit: Emit, running: _Running, options: TurnOptions) -> Turn:
         """Take the lease, run the turn to its end, and return it."""
+        cancel = running.cancel
         opened = self._opening.open(self.session, self.selection, text, options.model or self.model)
         cancel.check()
         root = opened.session.root_id
@@ -268,7 +263,7 @@ class Agent:
             self.store.leases.release(lease)
             raise
         self.session = opened.session
-        self._turn = turn
+        running.turn = turn
         try:
             self._run(turn, opened, rows, text, options)
         except HermesError as exc:
@@ -341,8 +336,9 @@ class Agent:
         for notice in self._notices:
             turn.emit(Notice(notice, "warning"))
         self._notices.clear()
-        if self._seen is not None:
-            added = [row for row in rows if row.id > self._seen and row.role in (Role.USER, Role.ASSISTANT)]
+        seen = self._seen.get(opened.session.root_id)
+        if seen is not None:
+            added = [row for row in rows if row.id > seen and row.role in (Role.USER, Role.ASSISTANT)]
             if added:
                 turn.emit(Notice(f"{len(added)} messages were added to this session elsewhere since your last turn."))
 
@@ -374,12 +370,11 @@ class Agent:
         return recall.compose(text, now, recall.told(rows, date.fromtimestamp(session.started)))
 
     def _remember(self, turn: Turn) -> None:
+        self._seen[turn.session.root_id] = turn.last_row
         try:
             self.session = self.store.session(turn.session.id)
-            rows = self.store.rows(turn.session.id)
-            self._seen = rows[-1].id if rows else 0
         except StoreError as exc:
-            log.warning("the state of session %s could not be read after a turn: %s", turn.session.id, exc)
+            log.warning("session %s could not be read after a turn: %s", turn.session.id, exc)
 
 
 def _variables(names: Sequence[str], context: ToolContext) -> list[str]:

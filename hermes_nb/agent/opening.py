@@ -17,6 +17,7 @@ from hermes_nb.agent.body import head
 from hermes_nb.agent.endpoint import explicit
 from hermes_nb.agent.provider import Endpoint, Provider
 from hermes_nb.core.errors import ConfigError
+from hermes_nb.core.names import ParentKind
 from hermes_nb.core.types import Prefix, Session
 from hermes_nb.prompt.builder import SHORT_IDENTITY, PromptParts, build_prefix
 from hermes_nb.store.store import Store
@@ -134,7 +135,7 @@ class Opening:
             if session.title is None:
                 return self.store.update_session(session.id, title=title_of(first_text), **fields)
             return self.store.update_session(session.id, **fields)
-        return self.store.create_session(
+        created = self.store.create_session(
             source=self.facts.source,
             title=self.facts.title or title_of(first_text),
             user=self.user,
@@ -145,11 +146,21 @@ class Opening:
             base_url=endpoint.base_url,
             key_env=endpoint.key_env,
         )
+        if self.facts.notebook is not None:
+            self.store.bind_notebook(self.facts.notebook, created.id)
+        return created
 
     def _frozen(self, session: Session, endpoint: Endpoint, selection: Selection) -> Opened:
         prefix = self.store.prefix(session.id)
         if prefix is not None and prefix.system and session.head:
             return Opened(session, endpoint, prefix, session.head)
+        if prefix is None and session.parent_id is not None and session.parent_kind is ParentKind.BRANCH:
+            above = self.store.session(session.parent_id)
+            inherited = self.store.prefix(above.id)
+            if inherited is not None and above.head and above.model == session.model:
+                # A branch goes on with its parent's bytes: the model has read them already.
+                prefix = self.store.freeze_prefix(session.id, inherited, above.head)
+                return Opened(self.store.session(session.id), endpoint, prefix, above.head)
         lost = session.message_count > 0 and session.prefix_id is not None
         own = endpoint if session.model in (None, endpoint.model) else replace(endpoint, model=str(session.model))
         prefix = self.store.freeze_prefix(

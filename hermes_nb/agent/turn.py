@@ -14,23 +14,19 @@ without help from the worker. Must not know a provider, a tool or a front end.
 
 from __future__ import annotations
 
-import json
 import logging
-import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from hermes_nb.agent.events import ApprovalAsked, ApprovalClosed, Event, TurnFinished
+from hermes_nb.agent.transcript import NO_ANSWER, NO_ANSWER_FAILED, closing_rows, first_code_block, tool_wire
 from hermes_nb.core.cancel import Cancel
 from hermes_nb.core.errors import LeaseLost, StoreError
 from hermes_nb.core.ids import new_id
-from hermes_nb.core.names import LEASE_RENEW_SECONDS, ApprovalState, MessageStatus, Role, TurnStatus
+from hermes_nb.core.names import LEASE_RENEW_SECONDS, ApprovalState, MessageStatus, TurnStatus
 from hermes_nb.core.types import (
     Lease,
-    Message,
-    NewMessage,
     Session,
     ToolCall,
     ToolRecord,
@@ -45,55 +41,12 @@ log = logging.getLogger(__name__)
 
 Emit = Callable[[Event], None]
 
-CALL_INTERRUPTED = "cancelled: the turn ended while this call ran. It may have had effects."
-CALL_NOT_RUN = "cancelled: the turn ended before this call began. It was not run."
-CALL_LOST = (
-    "cancelled: the process ended before a result of this call was stored. It may have had effects: "
-    "look before you repeat it."
-)
-NO_ANSWER = "(no answer: the turn was interrupted)"
-NO_ANSWER_FAILED = "(no answer: the turn failed)"
-NO_ANSWER_LOST = "(no answer: the process ended)"
-
 TAKEN_OVER = (
     "This conversation was taken over by another process while this one was asleep; the turn stopped here. "
     "Rows that came too late are kept aside."
 )
 
-_FENCED = re.compile(r"^(`{3,}|~{3,})[^\n`]*\n(.*?)^\1`*[ \t]*$", re.MULTILINE | re.DOTALL)
-
-
-def first_code_block(text: str) -> str | None:
-    """Return the inside of the first fenced code block of ``text``, or None."""
-    found = _FENCED.search(text)
-    return found.group(2) if found else None
-
-
-def open_calls(rows: Sequence[Message]) -> list[ToolCall]:
-    """Return the calls of the newest assistant row that have no result row after it, in call order."""
-    answered: set[str] = set()
-    for row in reversed(rows):
-        wire: dict[str, Any] = json.loads(row.wire)
-        if row.role == Role.TOOL:
-            answered.add(str(wire.get("tool_call_id")))
-        elif row.role == Role.ASSISTANT:
-            return [call for call in calls_of(wire) if call.id not in answered]
-        else:
-            break
-    return []
-
-
-def calls_of(wire: Wire) -> list[ToolCall]:
-    """Return the tool calls of an assistant message."""
-    return [
-        ToolCall(str(call["id"]), str(call["function"]["name"]), str(call["function"]["arguments"]))
-        for call in wire.get("tool_calls") or ()
-    ]
-
-
-def tool_wire(call_id: str, content: str) -> Wire:
-    """Return the message that answers one call."""
-    return {"role": "tool", "tool_call_id": call_id, "content": content}
+_INTERRUPT_SECONDS = 0.7
 
 
 @dataclass(slots=True)
@@ -140,6 +93,8 @@ class Turn:
         self._lease = lease
         self._emit = emit
         self._after = after
+        self.last_row = after
+        """Id of the newest row of this session that this turn knows."""
         self._lock = threading.Lock()
         self._ending = False
         self._lost = False
@@ -199,6 +154,7 @@ class Turn:
             self._lost = True
             raise LeaseLost(TAKEN_OVER) from exc
         self.progress.wires.append(wire)
+        self.last_row = row
         return row
 
     def hold(self) -> None:
@@ -253,24 +209,26 @@ class Turn:
     def interrupt(self) -> TurnResult:
         """End the turn now, from any thread, whatever the worker does. A second call returns the same result.
 
-        Nothing that the worker does later is stored as this turn.
+        Nothing that the worker does later is stored as this turn. Returns within a second even when another
+        process locks the database; the turn's end is then stored as soon as it can be.
         """
         if not self._begin_end():
             return self.result()
-        error: str | None = None
-        try:
-            self._lease = self._store.leases.advance(self._lease)
-            mine = True
-        except StoreError as exc:
-            # Another holder took over, or the store cannot be written: then the worker cannot write either.
-            log.warning("turn %s: the fence could not be advanced: %s", self.id, exc)
-            mine, error = False, str(exc)
-        self.cancel.cancel()
-        text = self.progress.partial
-        if mine:
-            self._close_approvals()
-            error = self._settle(NO_ANSWER, None)
-        return self._end(self._result_of(text, TurnStatus.INTERRUPTED, error))
+        # A thread of its own: the store may wait half a minute for a lock, the user may not.
+        settling = threading.Thread(target=self._interrupted, name=f"hermes-interrupt-{self.id}", daemon=True)
+        settling.start()
+        settling.join(_INTERRUPT_SECONDS)
+        if not self._over.is_set():
+            self.cancel.cancel()
+            waiting = "The database is locked by another process; the end of this turn is stored when it is free."
+            return self._result_of(self.progress.partial, TurnStatus.INTERRUPTED, waiting)
+        return self.result()
+
+    def result(self) -> TurnResult:
+        """Return the turn's result; waits while another thread is ending the turn."""
+        self._over.wait()
+        assert self._result is not None
+        return self._result
 
     # --- inside
 
@@ -286,11 +244,22 @@ class Turn:
             self._ending = True
             return first
 
-    def result(self) -> TurnResult:
-        """Return the turn's result; waits while another thread is ending the turn."""
-        self._over.wait()
-        assert self._result is not None
-        return self._result
+    def _interrupted(self) -> None:
+        """Advance the fence before anything else, then stop the work and store the turn's end."""
+        error: str | None = None
+        try:
+            self._lease = self._store.leases.advance(self._lease)
+            mine = True
+        except StoreError as exc:
+            # Another holder took over, or the store cannot be written: then the worker cannot write either.
+            log.warning("turn %s: the fence could not be advanced: %s", self.id, exc)
+            mine, error = False, str(exc)
+        self.cancel.cancel()
+        text = self.progress.partial
+        if mine:
+            self._close_approvals()
+            error = self._settle(NO_ANSWER, None)
+        self._end(self._result_of(text, TurnStatus.INTERRUPTED, error))
 
     def _result_of(self, text: str, status: TurnStatus, error: str | None) -> TurnResult:
         progress = self.progress
@@ -323,9 +292,17 @@ class Turn:
         """Append what makes the stored turn whole; return ``error``, completed when that failed."""
         try:
             rows = [row for row in self._store.rows(self.session.id, after=self._after) if row.turn_id == self.id]
-            closing = closing_rows(rows, self.progress, self.dialect, self.id, no_answer)
+            closing = closing_rows(
+                rows,
+                partial=self.progress.partial,
+                running=self.progress.running,
+                unsaved=self.progress.unsaved,
+                dialect=self.dialect,
+                turn_id=self.id,
+                no_answer=no_answer,
+            )
             if closing:
-                self._store.append_rows(self.session.id, closing, lease=self._lease)
+                self.last_row = self._store.append_rows(self.session.id, closing, lease=self._lease)[-1]
                 self.progress.wires.extend(row.wire for row in closing)
         except StoreError as exc:
             log.warning("turn %s: its end could not be stored: %s", self.id, exc)
@@ -352,56 +329,3 @@ class Turn:
                 self._lost = True
                 self.cancel.cancel()
                 return
-
-
-def closing_rows(
-    rows: Sequence[Message], progress: Progress, dialect: str, turn_id: str, no_answer: str
-) -> list[NewMessage]:
-    """Return the rows that make an ended turn whole, given its stored rows.
-
-    Open calls get a "cancelled" result each; a partial answer is kept as interrupted; a question without
-    any answer gets a line in its place, because some endpoints refuse two user messages in a row.
-    """
-    if not rows:
-        return []
-
-    def row(wire: Wire, tool_name: str | None = None) -> NewMessage:
-        status = MessageStatus.COMPLETE if tool_name else MessageStatus.INTERRUPTED
-        return NewMessage(wire, dialect=dialect, tool_name=tool_name, status=status, turn_id=turn_id)
-
-    calls = open_calls(rows)
-    if calls:
-        return [
-            row(tool_wire(call.id, progress.unsaved.get(call.id) or _no_result(call, progress)), call.name)
-            for call in calls
-        ]
-    last = rows[-1].role
-    if last == Role.ASSISTANT:
-        return []
-    if progress.partial:
-        return [row({"role": "assistant", "content": progress.partial})]
-    return [row({"role": "assistant", "content": no_answer})] if last == Role.USER else []
-
-
-def _no_result(call: ToolCall, progress: Progress) -> str:
-    return CALL_INTERRUPTED if call.id in progress.running else CALL_NOT_RUN
-
-
-def repair_rows(rows: Sequence[Message]) -> list[NewMessage]:
-    """Return the rows that close a turn whose process died, given the visible rows of its session.
-
-    They are appended, never inserted: what was sent stays a prefix of what will be sent, and no call runs twice.
-    """
-    if not rows:
-        return []
-    last = rows[-1]
-    calls = open_calls(rows)
-    if calls:
-        return [
-            NewMessage(tool_wire(call.id, CALL_LOST), dialect=last.dialect, tool_name=call.name, turn_id=last.turn_id)
-            for call in calls
-        ]
-    if last.role == Role.USER and last.turn_id is not None:
-        wire: Wire = {"role": "assistant", "content": NO_ANSWER_LOST}
-        return [NewMessage(wire, dialect=last.dialect, status=MessageStatus.INTERRUPTED, turn_id=last.turn_id)]
-    return []

@@ -341,3 +341,27 @@ def test_a_call_for_another_tool_set_keeps_the_history_sendable(tmp_path: Path) 
         assert [m["content"] for m in server.requests[-1].messages if m["role"] == "tool"] == [
             "Not now. Nothing was run; go on without it."
         ] * 2
+
+
+def test_a_branch_goes_on_with_its_parents_bytes(tmp_path: Path) -> None:
+    with ModelServer([say("1"), say("2")]) as server:
+        store = make_store(tmp_path)
+        parent = make_agent(store, server.url, [echo()]).run("a").session_id
+        branch = store.create_session(parent=parent, parent_kind="branch")
+        for row in store.rows(parent):
+            store.append(branch.id, json.loads(row.wire), dialect=row.dialect)
+        later = make_agent(store, server.url, [echo(), tool("more", lambda context: "")], session=branch)
+        later.run("b")
+        assert_prefixes(server.bodies)
+
+
+def test_a_notebook_finds_its_session_by_path(tmp_path: Path) -> None:
+    from hermes_nb.agent.agent import SessionFacts
+
+    with ModelServer([say("1")]) as server:
+        store = make_store(tmp_path)
+        facts = SessionFacts(notebook="/work/a.ipynb")
+        session = make_agent(store, server.url, facts=facts).run("a").session_id
+        found = store.notebook_session("/work/a.ipynb")
+        assert found is not None
+        assert found.id == session

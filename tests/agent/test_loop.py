@@ -26,7 +26,7 @@ from support.model_server import (
 from hermes_nb.agent.events import Notice, StepFinished, TextDelta, TurnFinished
 from hermes_nb.agent.loop import LIMIT_NUDGE
 from hermes_nb.agent.retry import RetryPolicy
-from hermes_nb.agent.turn import NO_ANSWER_FAILED
+from hermes_nb.agent.transcript import NO_ANSWER_FAILED
 from hermes_nb.core.errors import ProviderUnavailable, RateLimited, RequestRejected, StoreFull, TurnError
 from hermes_nb.core.names import TurnStatus
 from hermes_nb.store.store import Store

@@ -7,6 +7,7 @@ import json
 import os
 import random
 import signal
+import sqlite3
 import subprocess
 import sys
 import textwrap
@@ -22,7 +23,7 @@ from support.model_server import ModelServer, Reply, Request, call, calls, say, 
 
 from hermes_nb.agent.agent import Agent
 from hermes_nb.agent.events import ApprovalAsked, Event, TextDelta, TurnFinished
-from hermes_nb.agent.turn import CALL_INTERRUPTED, CALL_LOST, CALL_NOT_RUN, NO_ANSWER, first_code_block
+from hermes_nb.agent.transcript import CALL_INTERRUPTED, CALL_LOST, CALL_NOT_RUN, NO_ANSWER, first_code_block
 from hermes_nb.core.cancel import Cancel
 from hermes_nb.core.errors import Cancelled, TurnError
 from hermes_nb.core.names import ApprovalState, Risk, TurnStatus
@@ -212,6 +213,48 @@ def test_nobody_to_ask_means_no(tmp_path: Path) -> None:
         result = make_agent(store, server.url, [act]).run("go")
         assert ran == []
         assert "approvals.allow" in result.tool_calls[0].content
+
+
+def test_the_next_turn_need_not_wait_for_a_deaf_tool(tmp_path: Path) -> None:
+    held = Held()
+    with ModelServer([call("wait"), say("fine")]) as server:
+        store = make_store(tmp_path)
+        running = Running(make_agent(store, server.url, [held.tool]))
+        assert held.entered.wait(20)
+        running.interrupt()
+        assert running.agent.run("next").text == "fine"
+        held.leave.set()
+        running.thread.join(10)
+        assert [role for role, _, _ in rows(store, running.agent)] == ["user", "assistant", "tool", "user", "assistant"]
+
+
+def test_a_locked_database_does_not_delay_an_interrupt(tmp_path: Path) -> None:
+    with ModelServer([stall("half")]) as server:
+        store = make_store(tmp_path)
+        running = Running(make_agent(store, server.url))
+        until(lambda: running.saw(TextDelta))
+        other = sqlite3.connect(store.path, isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        began = time.monotonic()
+        result = running.agent.interrupt()
+        assert time.monotonic() - began < 5  # the store itself waits up to 30 s
+        assert result is not None
+        assert result.status is TurnStatus.INTERRUPTED
+        other.rollback()
+        other.close()
+        running.thread.join(20)
+        assert rows(store, running.agent)[-1] == ("assistant", "interrupted", "half")
+        assert store.leases.current(running.agent.session.root_id) is None
+
+
+def test_an_undo_takes_a_whole_turn_with_its_nudge(tmp_path: Path) -> None:
+    with ModelServer([say("1"), call("echo"), say("sum")]) as server:
+        store = make_store(tmp_path)
+        agent = make_agent(store, server.url, [echo()], steps=1)
+        agent.run("a")
+        assert agent.run("b").status is TurnStatus.LIMIT
+        store.undo(agent.session.id)
+        assert [role for role, _, _ in rows(store, agent)] == ["user", "assistant"]
 
 
 def test_a_cancel_before_the_turn_began_stores_nothing(tmp_path: Path) -> None:
