@@ -4,8 +4,9 @@ A positive list over the syntax tree, never a list of forbidden words. Clean are
 arithmetic, comparison, f-strings, assignment to plain names, a short list of pure builtins, and methods that only
 inspect, called with literals. Whatever is not named here asks.
 
-What it cannot know, on purpose: ``df.shape``, ``a == b`` or ``x[0]`` may run code of objects that the user has made.
-Those acts are the user's own; the judge stops acts that the user did not allow. Nor can it see that a builtin was
+What it cannot know, on purpose: ``df.shape``, ``a == b`` or ``x[0]`` may run code of objects that the user has made,
+``list(x)`` may use up an iterator, and ``x = 1`` may give a variable another value. Those are acts of the user's own
+objects, seen in the cell; the judge stops acts that the user did not allow. Nor can it see that a builtin was
 replaced in the user's namespace; the caller passes those names as ``shadowed``.
 
 Clean code must be run through ``guarded``, or IPython could still read a single line such as ``rm -rf * x``, which
@@ -71,6 +72,8 @@ _RESERVED = frozenset(dir(builtins)) | {"display", "get_ipython", "In", "Out", "
 
 _OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow, ast.MatMult)
 _MASKS = (ast.BitAnd, ast.BitOr, ast.BitXor)
+# IPython ends a line at these, Python does not: what Python takes for a comment could be a command of its own.
+_OTHER_LINE_ENDS = re.compile("[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 _IPYTHON_LINE = re.compile(r"\s*(?:[%!?/,;]|>>>|\.\.\.|In \[)")
 
 
@@ -85,6 +88,8 @@ def python_is_clean(code: str, *, shadowed: Iterable[str] = ()) -> str | None:
     """
     if len(code) > _MAX_CODE:
         return f"the code is longer than {_MAX_CODE:,} characters"
+    if _OTHER_LINE_ENDS.search(code):
+        return "it has a line end that IPython and Python read differently"
     for number, line in enumerate(code.splitlines(), 1):
         if _IPYTHON_LINE.match(line):
             return f"line {number} may be a magic or a shell command ({line.strip()[:40]})"

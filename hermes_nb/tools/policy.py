@@ -92,10 +92,15 @@ def patterns_of(tool: Tool, arguments: Mapping[str, Any], cwd: Path) -> tuple[st
     """Return what a stored "always" can name, most exact first: ``tool:sha256:…`` of these very arguments, and for
     a file tool ``tool:/the/resolved/path``.
     """
-    digest = hashlib.sha256(dumpb([tool.name, dict(sorted(arguments.items()))])).hexdigest()
-    exact = f"{tool.name}:sha256:{digest}"
+    exact = exact_pattern(tool.name, arguments)
     path = arguments.get("path")
     return (exact, f"{tool.name}:{resolve(cwd, path)}") if isinstance(path, str) else (exact,)
+
+
+def exact_pattern(tool: str, arguments: Mapping[str, Any]) -> str:
+    """Return the pattern of these very arguments; what an "always" in a front end stores."""
+    digest = hashlib.sha256(dumpb([tool, dict(sorted(arguments.items()))])).hexdigest()
+    return f"{tool}:sha256:{digest}"
 
 
 def allowed_by(patterns: Iterable[str]) -> Callable[[str], bool]:
@@ -130,14 +135,15 @@ def shadowed_builtins(kernel: KernelPort | None, cancel: Cancel) -> frozenset[st
 def _why_ask(
     tool: Tool, arguments: Mapping[str, Any], mode: ApprovalMode, cwd: Path, home: Path, shadowed: frozenset[str]
 ) -> str | None:
-    if tool.risk is Risk.STATE:
+    # Compared by value: a plug-in may build its Tool with plain text.
+    if tool.risk == Risk.STATE:
         return None
     path = arguments.get("path")
-    if tool.risk is Risk.READ:
+    if tool.risk == Risk.READ:
         return read_reason(resolve(cwd, path), cwd, home) if isinstance(path, str) else None
     if tool.name == PYTHON and tool.toolset == PYTHON:
         return python_is_clean(str(arguments.get("code", "")), shadowed=shadowed)
-    if tool.risk is Risk.WRITE:
+    if tool.risk == Risk.WRITE:
         if not isinstance(path, str):
             return f"{tool.name} changes things outside the conversation"
         reason = write_reason(resolve(cwd, path), cwd, home)

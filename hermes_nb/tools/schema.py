@@ -66,7 +66,7 @@ def schema_of(function: Callable[..., Any]) -> dict[str, Any]:
         else:
             default = parameter.default.value if isinstance(parameter.default, enum.Enum) else parameter.default
             if default is not None and _is_json(default):
-                field = {**field, "default": default}
+                field = {**field, "default": json.loads(json.dumps(default))}
         properties[name] = field
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": extra}
 
@@ -167,9 +167,9 @@ def tool_of(
     name: str | None = None,
     description: str | None = None,
     toolset: str = "user",
-    risk: Risk = Risk.EXECUTE,
-    parallel: Parallel = Parallel.NEVER,
-    where: Where = Where.PROCESS,
+    risk: Risk | str = Risk.EXECUTE,
+    parallel: Parallel | str = Parallel.NEVER,
+    where: Where | str = Where.PROCESS,
     check: Callable[[], str | None] | None = None,
     aliases: Sequence[Mapping[str, Any]] = (),
 ) -> Tool:
@@ -188,9 +188,9 @@ def tool_of(
         parameters=schema_of(function),
         handler=_handler(function),
         toolset=toolset,
-        risk=risk,
-        parallel=parallel,
-        where=where,
+        risk=Risk(risk),
+        parallel=Parallel(parallel),
+        where=Where(where),
         check=check,
         aliases=tuple(aliases),
     )
@@ -225,8 +225,8 @@ def tool(
             name=name,
             description=description,
             toolset=toolset,
-            risk=Risk(risk),
-            parallel=Parallel(parallel),
+            risk=risk,
+            parallel=parallel,
         )
         setattr(target, _ATTRIBUTE, made)
         return target

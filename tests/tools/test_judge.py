@@ -264,6 +264,11 @@ ASKS = [
     "(" * 5000 + ")" * 5000,
     "x." * 3000 + "y",
     "x\n" * 20_000,
+    "# \x0cx = !ls",
+    "x = 1 # \x0cx = %who_ls",
+    "# \u2028!ls",
+    "'\x85'",
+    "# a\r!ls",
     "# -*- coding: utf-7 -*-\n+AG8-pen('x')",
 ]
 
@@ -304,7 +309,7 @@ def test_one_unclean_statement_makes_the_whole_ask(clean: str, dirty: str) -> No
     assert python_is_clean(f"{clean}\n{dirty}")
 
 
-@pytest.mark.parametrize("code", ["rm -rf * x", "exit", "quit", "ls", "cd - x", "reset", "df", "df;", "f", "pylab"])
+@pytest.mark.parametrize("code", ["rm -rf * x", "exit", "quit", "ls", "cd - x", "reset", "df;", "f", "pylab", *CLEAN])
 def test_ipython_reads_guarded_code_as_python_and_as_nothing_else(code: str) -> None:
     from IPython.core.interactiveshell import InteractiveShell
 
@@ -316,6 +321,13 @@ def test_ipython_reads_guarded_code_as_python_and_as_nothing_else(code: str) -> 
     finally:
         shell.autocall = 0
     assert ast.dump(ast.parse(shown)) == ast.dump(ast.parse(code))
+
+
+def test_guarded_code_still_shows_its_last_expression() -> None:
+    from IPython.core.interactiveshell import InteractiveShell
+
+    shell = InteractiveShell.instance()
+    assert shell.run_cell(guarded("6 * 7")).result == 42
 
 
 def test_empty_code_stays_empty() -> None:

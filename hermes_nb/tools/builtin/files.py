@@ -71,7 +71,7 @@ def read_file(
     if MASK in text:
         notes.append(f"secrets are shown as {MASK}")
     footer = f"[{path}: {'; '.join(notes)}]" if notes else ""
-    return ToolResult("\n".join(part for part in (text, footer) if part), note=f"{len(taken)} lines of {target.name}")
+    return ToolResult("\n".join(part for part in (text, footer) if part), note=f"{_lines(len(taken))} of {target.name}")
 
 
 def write_file(
@@ -97,8 +97,12 @@ def write_file(
     done = "written" if mode is None else "replaced"
     count = content.count("\n") + (not content.endswith("\n") and bool(content))
     return ToolResult(
-        f"{target}: {done}, {count:,} lines, {len(data):,} bytes.", note=f"{target.name} {done}, {count:,} lines"
+        f"{target}: {done}, {_lines(count)}, {len(data):,} bytes.", note=f"{target.name} {done}, {_lines(count)}"
     )
+
+
+def _lines(count: int) -> str:
+    return f"{count:,} line{'' if count == 1 else 's'}"
 
 
 def _regular(target: Path, asked: str) -> int:

@@ -1,0 +1,103 @@
+"""The tool memory: result shapes, the footer's line, and its switches."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hermes_nb.core.errors import ToolArgumentsInvalid, ToolDenied, ToolError
+from hermes_nb.core.types import ToolResult
+from hermes_nb.store.memory import MemoryStore
+from hermes_nb.tools.arguments import parse
+from hermes_nb.tools.builtin.memory import TOOLS
+from hermes_nb.tools.tool import ToolContext
+
+(MEMORY,) = TOOLS
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> MemoryStore:
+    return MemoryStore(tmp_path / "memories", char_limit=100)
+
+
+def call(context: ToolContext, store: MemoryStore, **arguments: Any) -> tuple[ToolResult, dict[str, Any]]:
+    context = replace(context, services={"memory": store, **dict(context.services)})
+    result = MEMORY.handler(context, **parse(MEMORY, json.dumps(arguments)))
+    assert isinstance(result, ToolResult)
+    return result, json.loads(result.content)
+
+
+def test_a_success_has_the_promised_shape_and_does_not_repeat_the_entries(
+    context: ToolContext, store: MemoryStore
+) -> None:
+    result, shown = call(context, store, action="add", target="user", content="prefers tea")
+    assert {key: shown[key] for key in ("success", "done", "target", "usage", "entry_count", "message")} == {
+        "success": True,
+        "done": True,
+        "target": "user",
+        "usage": "1% — 11/1,375 chars",
+        "entry_count": 1,
+        "message": "Entry added.",
+    }
+    assert "current_entries" not in shown
+    assert "next" in MEMORY.description
+    assert result.persisted == "user profile: 1 entry added"
+
+
+def test_no_target_means_memory_and_a_duplicate_persists_nothing(context: ToolContext, store: MemoryStore) -> None:
+    call(context, store, action="add", target=None, content="a")
+    result, shown = call(context, store, action="add", content="a")
+    assert shown["success"]
+    assert result.persisted is None
+    assert store.entries("memory") == ("a",)
+
+
+def test_patch_is_replace_and_a_batch_is_one_call(context: ToolContext, store: MemoryStore) -> None:
+    call(context, store, action="add", content="likes tea")
+    _, shown = call(context, store, action="patch", old_text="tea", content="likes coffee")
+    assert shown["replaced"] == [{"old": "likes tea", "new": "likes coffee"}]
+    result, shown = call(
+        context,
+        store,
+        operations=[{"action": "remove", "old_text": "coffee"}, {"action": "add", "content": "likes water"}],
+    )
+    assert shown["success"]
+    assert result.persisted == "memory: 1 entry added, 1 entry removed"
+
+
+def test_after_three_failures_for_size_in_one_turn_the_model_is_told_to_stop(
+    context: ToolContext, store: MemoryStore
+) -> None:
+    call(context, store, action="add", content="x" * 90)
+    shapes = [call(context, store, action="add", content="y" * 50)[1] for _ in range(4)]
+    assert [shape.get("done", False) for shape in shapes] == [False, False, False, True]
+    assert "current_entries" in shapes[0]
+    assert "Stop" in shapes[3]["error"]
+    assert "done" not in call(replace(context, turn_id="t2"), store, action="add", content="y" * 50)[1]
+
+
+def test_what_is_missing_is_named_and_nothing_is_written(context: ToolContext, store: MemoryStore) -> None:
+    for arguments in ({}, {"content": "x"}, {"action": "add", "operations": [{"action": "add", "content": "x"}]}):
+        with pytest.raises(ToolArgumentsInvalid):
+            call(context, store, **arguments)
+    for arguments in ({"action": "add"}, {"action": "remove"}, {"action": "replace", "content": "x"}):
+        result, shown = call(context, store, **arguments)
+        assert result.is_error
+        assert not shown["success"]
+    assert store.entries() == ()
+
+
+@pytest.mark.parametrize("switch", ["ask", "stage", "anything"])
+def test_a_switch_that_is_not_write_refuses(context: ToolContext, store: MemoryStore, switch: str) -> None:
+    with pytest.raises(ToolDenied, match="nothing was saved"):
+        call(replace(context, services={"memory_write": switch}), store, action="add", content="x")
+    assert store.entries() == ()
+
+
+def test_without_a_store_it_says_so(context: ToolContext) -> None:
+    with pytest.raises(ToolError, match="no memory"):
+        MEMORY.handler(context, action="add", content="x")
