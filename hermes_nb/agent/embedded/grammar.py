@@ -21,11 +21,11 @@ _RULES: Final[Mapping[str, str]] = {
 
 
 def grammar(calls: Mapping[str, str], *, words: bool) -> str:
-    """Return the grammar of a step: one of ``calls`` (name → rule of its arguments), or words, or either."""
+    """Return the grammar of a step: one of ``calls`` (verb → rule of its arguments), or words, or either."""
     ways = ["call"] * bool(calls) + ["words"] * (words or not calls)
     lines = [f"root ::= {' | '.join(ways)}"]
     if calls:
-        heads = " | ".join(_literal(json.dumps(name) + ', "args": ') + " " + rule for name, rule in calls.items())
+        heads = " | ".join(_literal(f"{json.dumps(verb)}: ") + " " + rule for verb, rule in calls.items())
         lines.append(f"call ::= {_CALL_START} ({heads}) {_CALL_END}")
         lines += [f"{name} ::= {rule}" for name, rule in _RULES.items()]
     if "words" in ways:
@@ -68,5 +68,5 @@ def _literal(text: str) -> str:
     return f'"{escaped}"'
 
 
-_CALL_START: Final = _literal('{"tool": ')
+_CALL_START: Final = _literal("{")
 _CALL_END: Final = _literal("}")

@@ -15,9 +15,10 @@ from hermes_nb.core.ids import new_id
 from hermes_nb.core.wirejson import dumps
 
 
-def chunks(events: Iterable[Mapping[str, Any]], model: str) -> Iterator[dict[str, Any]]:
+def chunks(events: Iterable[Mapping[str, Any]], *, model: str, verbs: Mapping[str, str]) -> Iterator[dict[str, Any]]:
     """Yield OpenAI-shaped chunks for the engine's ``/completion`` events, the last one with the usage.
 
+    ``verbs`` gives the tool that each verb of the demo model means.
     The first character decides: ``{`` begins a call, which is given as one whole delta. A call that the
     token limit cut is no call: its text is given as it is, with finish reason ``length``.
     Raises StreamBroken when the events end before the engine said that it is done.
@@ -45,7 +46,7 @@ def chunks(events: Iterable[Mapping[str, Any]], model: str) -> Iterator[dict[str
         if event.get("stop"):
             finish = "length" if event.get("stop_type") == "limit" else "stop"
             if call:
-                parsed = _call(call)
+                parsed = _call(call, verbs)
                 if parsed is None:
                     yield chunk({"content": call})
                 else:
@@ -57,13 +58,14 @@ def chunks(events: Iterable[Mapping[str, Any]], model: str) -> Iterator[dict[str
     raise StreamBroken("The demo model's answer ended early: its engine stopped.")
 
 
-def _call(text: str) -> dict[str, Any] | None:
+def _call(text: str, verbs: Mapping[str, str]) -> dict[str, Any] | None:
     try:
         step: Any = json.loads(text)
-        name, arguments = step["tool"], step["args"]
-    except (ValueError, TypeError, KeyError):
+        ((verb, arguments),) = step.items()
+        name = verbs[verb]
+    except (ValueError, AttributeError, KeyError):
         return None
-    function = {"name": str(name), "arguments": dumps(arguments)}
+    function = {"name": name, "arguments": dumps(arguments)}
     return {"index": 0, "id": f"call_{new_id()}", "type": "function", "function": function}
 
 

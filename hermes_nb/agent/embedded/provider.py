@@ -78,7 +78,7 @@ class EmbeddedProvider:
                 "stream": True,
             }
             events = running.server.stream("/completion", request, timeout=_SILENCE_SECONDS, cancel=cancel)
-            yield from chunks(events, self._endpoint.model)
+            yield from chunks(events, model=self._endpoint.model, verbs=asked.verbs)
 
     def prefix_tokens(self, tools: bytes, cancel: Cancel | None = None) -> int:
         """Return how many tokens the engine counts in the prefix for the JSON array ``tools``."""
