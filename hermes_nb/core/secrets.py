@@ -1,4 +1,4 @@
-"""Finding secrets in text and telling secret names from ordinary ones. Pure; knows no store and no front end.
+"""Finding secrets in text and telling secret names from ordinary ones. Knows no store and no front end.
 
 Masking is a net with holes, not a wall: it knows the shapes of common keys and the words beside them. Short ordinary
 words stay readable, because a masked word in a file that the model writes back would be a loss.
@@ -6,8 +6,10 @@ words stay readable, because a masked word in a file that the model writes back 
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from itertools import pairwise
 
 MASK = "[masked]"
@@ -18,6 +20,7 @@ def _set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
+_MIN_KNOWN = 8
 _WORD = r"(?:pass(?:word|wd|phrase)|pwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|secret[_-]?key)"
 _PLACEHOLDERS = _set(
     "string integer number boolean required optional password username changeme example placeholder undefined "
@@ -74,9 +77,24 @@ _KEY_OWNERS = _set(
 _MEASURES = _set("count counts length len size policy limit min max id ids name names type pattern field")
 
 
+# Secrets that this process has read from somewhere; masked wherever they turn up.
+_known: set[str] = set()
+
+
+def remember(value: str) -> None:
+    """Mask ``value`` from now on in everything that this process masks; a short value is ignored."""
+    if len(value) >= _MIN_KNOWN:
+        _known.add(value)
+
+
 def mask(text: str, values: Iterable[str] = ()) -> str:
-    """Return ``text`` with secrets replaced by ``[masked]``; ``values`` are secrets known to the caller."""
-    for value in sorted({value for value in values if len(value) >= 6}, key=len, reverse=True):
+    """Return ``text`` with secrets replaced by ``[masked]``.
+
+    Masked are ``values``, what ``remember`` was told, the values of environment variables with secret names, and
+    whatever has the shape of a secret.
+    """
+    given = {value for value in values if len(value) >= 6}
+    for value in sorted(given | _known | _of_environment(), key=len, reverse=True):
         text = text.replace(value, MASK)
     if len(text) < 8:
         return text
@@ -92,6 +110,7 @@ def mask(text: str, values: Iterable[str] = ()) -> str:
     return _BARE.sub(lambda found: f"{found[1]}{MASK}" if _has_digit(found[2]) else found[0], text)
 
 
+@lru_cache(maxsize=4096)
 def is_secret_name(name: str) -> bool:
     """Tell whether a variable, setting or environment name is likely to hold a secret.
 
@@ -104,6 +123,20 @@ def is_secret_name(name: str) -> bool:
     if any(word in _SECRET_WORDS for word in words) or words[-1] in _LAST_WORDS:
         return True
     return any(word in ("key", "keys") and before in _KEY_OWNERS for before, word in pairwise(words))
+
+
+def _of_environment() -> set[str]:
+    # An ordinary word as a password (DB_PASSWORD=postgres) would mask that word everywhere, and a folder (PWD) every
+    # path below it.
+    return {
+        value
+        for name, value in os.environ.items()
+        if len(value) >= _MIN_KNOWN
+        and (_has_digit(value) or len(value) >= 16)
+        and is_secret_name(name)
+        and not value.startswith(("/", "~", ".", "http:", "https:"))
+        and value[1:3] != ":\\"
+    }
 
 
 def _has_digit(value: str) -> bool:

@@ -27,7 +27,7 @@ class ToolContext:
     cwd: Path
     cancel: Cancel
     kernel: KernelPort | None = None
-    services: Mapping[str, Any] = field(default_factory=dict)
+    services: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 Handler = Callable[..., "ToolResult | str"]

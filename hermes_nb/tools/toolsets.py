@@ -40,12 +40,21 @@ def resolve(registry: Registry, enabled: Sequence[str] | None = None, disabled: 
             masked[name] = f"The tool {name} is not enabled in this session (toolsets.enabled)."
         else:
             tool = registry.get(name)
-            reason = tool.check() if tool.check else None
+            reason = _problem(tool)
             if reason:
                 masked[name] = f"The tool {name} cannot work here: {reason}"
             else:
                 sent.append(tool)
     return Selection(tuple(sent), masked, tuple(dict.fromkeys(warnings)))
+
+
+def _problem(tool: Tool) -> str | None:
+    if tool.check is None:
+        return None
+    try:
+        return tool.check()
+    except Exception as exc:  # noqa: BLE001 - a check may be a plug-in's; one that fails must not take all tools along
+        return f"its check failed ({type(exc).__name__}: {exc})"
 
 
 def mask_for(

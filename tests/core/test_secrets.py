@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes_nb.core.secrets import MASK, is_secret_name, mask
+from hermes_nb.core.secrets import MASK, is_secret_name, mask, remember
 
 SECRETS = [
     ("sk-test-1234567890abcdef", "sk-test-1234567890abcdef"),
@@ -90,6 +90,22 @@ def test_known_values_are_masked_wherever_they_stand_and_short_ones_are_not() ->
     assert mask("x correct-horse y correct-horse-battery", ["correct-horse", "correct-horse-battery", "x"]) == (
         f"x {MASK} y {MASK}"
     )
+
+
+def test_case_136_configured_keys_are_masked_whatever_they_look_like(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HERMES_NB_API_KEY", "plain-looking-key-without-shape")
+    monkeypatch.setenv("DB_PASSWORD", "postgres")
+    monkeypatch.setenv("MY_MODE", "production-2026-01")
+    monkeypatch.setenv("PWD", "/home/ada/project-2026/notebooks")
+    monkeypatch.setenv("TOKEN_URI", "https://auth.example.com/token/v2")
+    for ordinary in ("/home/ada/project-2026/notebooks/a.ipynb", "https://auth.example.com/token/v2"):
+        assert mask(ordinary) == ordinary
+    remember("value-of-an-oddly-named-variable")
+    remember("short")
+    text = (
+        "a plain-looking-key-without-shape b postgres c production-2026-01 d value-of-an-oddly-named-variable e short"
+    )
+    assert mask(text) == f"a {MASK} b postgres c production-2026-01 d {MASK} e short"
 
 
 def test_the_word_beside_the_secret_stays_readable() -> None:

@@ -87,9 +87,11 @@ def test_unknown_names_warn_with_the_nearest(registry: Registry) -> None:
 def test_a_tool_that_cannot_work_here_is_not_offered_and_says_why(registry: Registry) -> None:
     registry.add(tool("shell", "terminal", check=lambda: "no bash"))
     registry.add(tool("fine", "terminal", check=lambda: None))
+    registry.add(tool("broken", "terminal", check=lambda: str(1 // 0)))
     selection = resolve(registry, ["terminal"])
     assert names(selection) == ["fine"]
     assert "no bash" in selection.masked["shell"]
+    assert "ZeroDivisionError" in selection.masked["broken"]
 
 
 def test_every_tool_is_either_sent_or_masked(registry: Registry) -> None:
