@@ -74,7 +74,9 @@ _KEY_OWNERS = _set(
     "api access private secret signing encryption master auth account storage shared ssh hmac session deploy "
     "openai anthropic azure aws gcp google github gitlab stripe mistral groq deepseek openrouter huggingface"
 )
-_MEASURES = _set("count counts length len size policy limit min max id ids name names type pattern field")
+_MEASURES = _set(
+    "count counts length len size policy limit min max id ids name names type pattern field file path dir url uri env"
+)
 
 
 # Secrets that this process has read from somewhere; masked wherever they turn up.

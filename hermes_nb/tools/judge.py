@@ -61,12 +61,14 @@ _ONE_LITERAL = _set(
     "sum mean median min max std var sem skew kurt prod count nunique unique value_counts quantile idxmin idxmax "
     "argmin argmax any all cumsum cumprod cummax cummin diff pct_change rank abs round nlargest nsmallest groupby "
     "size first last nth dropna fillna isin select_dtypes sort_values sort_index reset_index set_index "
-    "drop_duplicates astype startswith endswith split rsplit splitlines index find strftime squeeze between"
+    "drop_duplicates astype startswith endswith split rsplit splitlines index find strftime squeeze between contains"
 )
+_TWO_LITERALS = _set("nlargest nsmallest between split rsplit")
 _METHOD_KEYWORDS = _set(
     "axis numeric_only skipna ddof level ascending by normalize dropna sort bins include exclude percentiles deep "
     "verbose memory_usage show_counts max_cols keepdims q interpolation method n periods subset keep as_index "
-    "observed na_position ignore_index drop orient min_count min_periods decimals left right inclusive"
+    "observed na_position ignore_index drop orient min_count min_periods decimals left right inclusive index header "
+    "max_rows regex case na"
 )
 _RESERVED = frozenset(dir(builtins)) | {"display", "get_ipython", "In", "Out", "_", "_dh", "_ih", "_oh", "_i", "_ii"}
 
@@ -267,7 +269,7 @@ class _Judge:
             raise _Asks(f"line {node.lineno}: the range may be very large")
 
     def method(self, node: ast.Call, name: str) -> None:
-        most = 1 if name in _ONE_LITERAL or name in _NUMBERS_ONLY else 0
+        most = 2 if name in _TWO_LITERALS else 1 if name in _ONE_LITERAL or name in _NUMBERS_ONLY else 0
         if not most and name not in _NO_POSITIONAL:
             raise _Asks(f"line {node.lineno}: it calls .{name}()")
         if len(node.args) > most:

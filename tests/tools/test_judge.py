@@ -88,6 +88,12 @@ CLEAN = [
     "变量 = 3\n变量",
     "x = 'rm -rf /; import os; os.system()'",
     "os.environ",
+    "df.nlargest(5, 'a')[['a', 'b']]",
+    "df[df['a'].str.contains('x', case=False, na=False)]",
+    "print(df.to_string(index=False, max_rows=20))",
+    "df.shape, df.columns.tolist()",
+    "df.isnull().sum()",
+    "df['x'].unique()[:10]",
 ]
 
 ASKS = [
@@ -237,6 +243,8 @@ ASKS = [
     "df.map(f)",
     "df.pipe(f)",
     "df.groupby(f)",
+    "df.nlargest(5, 'a', 'b')",
+    "df.nlargest(n, 'a')",
     "df.sample(5)",
     "df.plot()",
     "map(f, xs)",
