@@ -162,14 +162,18 @@ class Database:
         with self._write_lock:
             self._check_usable()
             connection = self._writer
+            self._end(connection)
             with translated(self.path):
                 try:
                     self._begin(connection)
                     yield connection
                     retried(lambda: connection.execute("COMMIT"), self._busy_seconds)
-                except BaseException:
-                    self._roll_back(connection)
-                    raise
+                finally:
+                    # Twice: the user's interrupt may strike as the first call is entered.
+                    try:
+                        self._end(connection)
+                    finally:
+                        self._end(connection)
 
     def _begin(self, connection: sqlite3.Connection) -> None:
         if _identity(self.path) != self._identity:
@@ -188,9 +192,10 @@ class Database:
             if version < self.version:
                 raise StoreError(f"The store {self.path} was replaced by an older one. Open the store again.")
 
-    def _roll_back(self, connection: sqlite3.Connection) -> None:
+    def _end(self, connection: sqlite3.Connection) -> None:
+        """Roll back what was not committed."""
         # A child that was forked inside the block unwinds it too; the transaction is the parent's.
-        if os.getpid() == self._pid and connection.in_transaction:
+        if connection.in_transaction and os.getpid() == self._pid:
             connection.execute("ROLLBACK")
 
     @contextmanager
@@ -200,6 +205,7 @@ class Database:
         with self._read_lock:
             self._check_usable()
             connection = self._reader
+            self._end(connection)
             with translated(self.path):
                 try:
                     connection.execute("BEGIN")
@@ -207,13 +213,18 @@ class Database:
                     retried(lambda: connection.execute("SELECT count(*) FROM sqlite_master").fetchone())
                     yield connection
                 finally:
-                    self._roll_back(connection)
+                    # Twice: the user's interrupt may strike as the first call is entered.
+                    try:
+                        self._end(connection)
+                    finally:
+                        self._end(connection)
 
     def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Return all rows of one SELECT."""
         self._check_usable()
         with self._read_lock:
             self._check_usable()
+            self._end(self._reader)
             with translated(self.path):
                 return retried(lambda: self._reader.execute(sql, parameters).fetchall())
 

@@ -293,5 +293,6 @@ def _hits(connection: sqlite3.Connection, found: _Found, terms: Sequence[Term]) 
             score=found.scores.get(message_id, 0.0),
         )
         for message_id in found.ids
-        for row in [rows[message_id]]
+        # Missing: another tool deleted the session or the row, and the index does not know.
+        if (row := rows.get(message_id)) is not None
     )

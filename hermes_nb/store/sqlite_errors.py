@@ -54,8 +54,8 @@ def translate(error: sqlite3.Error, path: Path) -> StoreError:
         return StoreFull(f"There is no room to write {path} ({error}). Nothing was written; free some space.")
     if is_corrupt(error):
         return StoreCorrupt(
-            f"The store {path} is damaged ({error}). Open it again: it is then moved aside and a new one is begun, "
-            "or restore a backup with: hermes-nb restore FILE"
+            f"The store {path} is damaged ({error}). Restore a backup with: hermes-nb restore FILE, or close all "
+            "kernels and move the file away; a new one is then begun."
         )
     if primary == sqlite3.SQLITE_CANTOPEN:
         return StoreError(

@@ -132,11 +132,14 @@ class Store:
         """Return what SQLite's own checks find wrong; empty when the file is sound. Reads the whole file."""
         return self._database.problems()
 
-    def _renew_index(self) -> None:
-        if self._database.query("SELECT 1 FROM meta WHERE key='tokeniser' AND value=?", (TOKENISER,)):
-            return
+    def rebuild_search(self) -> None:
+        """Make the search tables anew from the messages; about 0.3 ms a row, during which nobody can write."""
         with self._database.write() as connection:
             index.rebuild(connection)
+
+    def _renew_index(self) -> None:
+        if not self._database.query("SELECT 1 FROM meta WHERE key='tokeniser' AND value=?", (TOKENISER,)):
+            self.rebuild_search()
 
     # Sessions
 

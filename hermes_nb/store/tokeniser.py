@@ -25,6 +25,7 @@ UNSPACED = (
 RUN = re.compile(f"[{UNSPACED}]+")
 # unicode61 takes characters that Unicode 6.1 did not know for letters: a newer emoji would glue two words together.
 _SYMBOL = re.compile("[\u2190-\u2bff\u2e00-\u2e7f\ufe00-\ufe0f\U0001f000-\U0001faff\U000e0000-\U000e0fff]")
+_FULL_WIDTH = re.compile("[\uff01-\uff5e]")
 _ACCENTED = re.compile("[\u00c0-\u024f\u0300-\u036f\u0370-\u03ff\u1e00-\u1fff]")
 _ACCENT = re.compile("(?<=[\u0041-\u024f\u0370-\u03ff])[\u0300-\u036f]+")
 
@@ -41,7 +42,11 @@ class Tokens:
 def normalise(text: str) -> str:
     """Return ``text`` with full-width and other compatibility forms unified, without NUL."""
     text = text.replace("\0", " ")
-    return text if text.isascii() else unicodedata.normalize("NFKC", text)
+    if text.isascii():
+        return text
+    # Chinese is full of full-width punctuation, for which normalize() costs 90 us a message, and this 5.
+    text = _FULL_WIDTH.sub(lambda match: chr(ord(match.group()) - 0xFEE0), text).replace("\u3000", " ")
+    return text if unicodedata.is_normalized("NFKC", text) else unicodedata.normalize("NFKC", text)
 
 
 def index_text(text: str) -> str:

@@ -25,6 +25,30 @@ for n in range(int(sys.argv[3])):
     print(*store.append_rows(sys.argv[2], rows), flush=True)
 """
 
+INTERRUPTED = """
+import random, signal, sys, time
+from pathlib import Path
+from hermes_nb.store.store import open_store
+store = open_store(Path(sys.argv[1]), user="ada")
+session = store.create_session()
+signal.signal(signal.SIGALRM, signal.default_int_handler)
+rng, acked, interrupts, end = random.Random(3), [], 0, time.monotonic() + 2
+while interrupts < 200 and time.monotonic() < end:
+    try:
+        # One alarm at a time: it is spent when the handler below runs.
+        signal.setitimer(signal.ITIMER_REAL, rng.uniform(0.0001, 0.004))
+        while True:
+            acked.append(store.append(session.id, {"role": "user", "content": "words 数据 " * 30}))
+            store.search("数据")
+    except KeyboardInterrupt:
+        interrupts += 1
+stored = [row.id for row in store.rows(session.id)]
+assert interrupts and set(acked) <= set(stored)
+assert store.session(session.id).message_count == len(stored)
+store.append(session.id, {"role": "user", "content": "the store still works"})
+print(store.problems(), flush=True)
+"""
+
 HOLD_LOCK = """
 import sqlite3, sys
 c = sqlite3.connect(sys.argv[1], isolation_level=None)
@@ -106,6 +130,11 @@ def test_kill_9_of_a_writer_loses_no_acknowledged_row_and_tears_no_group(store, 
     assert store.problems() == []
     assert raw.execute("SELECT count(*) FROM w_docsize").fetchone() == (total,)
     assert raw.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+def test_interrupts_at_any_moment_leave_the_store_whole_and_unlocked(path, start) -> None:
+    out, err = start(INTERRUPTED, path).communicate(timeout=60)
+    assert out == "[]\n", err
 
 
 def test_case_016_a_lock_held_elsewhere_is_waited_for(store, path, start) -> None:

@@ -9,7 +9,8 @@ import pytest
 
 from hermes_nb.core.errors import StoreError
 from hermes_nb.core.types import NewMessage
-from hermes_nb.store.store import Store
+from hermes_nb.store.store import Store, open_store
+from hermes_nb.store.tokeniser import TOKENISER
 
 HAN = "\u4e00-\u9fff"
 
@@ -313,3 +314,31 @@ def test_hiding_showing_and_deleting_agree_with_brute_force(store) -> None:
         want = {i for i, text in texts.items() if leaf_is_in(leaf, text)}
         if want:
             assert set(found(store, leaf, limit=10_000, sort="newest")) == want, leaf
+
+
+def test_the_index_is_made_anew_after_a_change_of_the_tokeniser_or_on_demand(store, path, raw) -> None:
+    session = store.create_session()
+    (kept, hidden) = fill(store, ["数据 kiwi", "数据 hidden"], session.id)
+    store.undo(session.id)
+    raw.execute("INSERT INTO w(w) VALUES('delete-all')")
+    raw.execute("UPDATE meta SET value=0 WHERE key='tokeniser'")
+    assert found(store, "kiwi") == []
+    with open_store(path, user="ada") as again:
+        assert found(again, "kiwi") == found(again, "数据") == [kept]
+        assert raw.execute("SELECT value FROM meta WHERE key='tokeniser'").fetchone() == (TOKENISER,)
+    store.rebuild_search()
+    assert found(store, "数据") == [kept]
+    store.redo(session.id)
+    assert set(found(store, "数据")) == {kept, hidden}
+    assert store.problems() == []
+
+
+def test_rows_that_another_tool_deleted_are_not_shown_and_break_nothing(store, raw) -> None:
+    session, other = store.create_session(), store.create_session()
+    fill(store, ["zebra 漓江 one", "zebra-x 漓江"], session.id)
+    (kept,) = fill(store, ["zebra 漓江 kept zebra-x"], other.id)
+    raw.execute("PRAGMA foreign_keys=OFF")
+    raw.execute("DELETE FROM sessions WHERE id=?", (session.id,))
+    for query in ("zebra", "漓江", "江", "zebra-x", "zebra OR 江"):
+        for sort in ("rank", "newest"):
+            assert found(store, query, sort=sort) == [kept]
