@@ -32,16 +32,24 @@ def first_code_block(text: str) -> str | None:
 
 def open_calls(rows: Sequence[Message]) -> list[ToolCall]:
     """Return the calls of the newest assistant row that have no result row after it, in call order."""
-    answered: set[str] = set()
+    answered: list[str] = []
     for row in reversed(rows):
         wire: dict[str, Any] = json.loads(row.wire)
         if row.role == Role.TOOL:
-            answered.add(str(wire.get("tool_call_id")))
+            answered.append(str(wire.get("tool_call_id")))
         elif row.role == Role.ASSISTANT:
-            return [call for call in calls_of(wire) if call.id not in answered]
+            return [call for call in calls_of(wire) if not _taken(answered, call.id)]
         else:
             break
     return []
+
+
+def _taken(ids: list[str], wanted: str) -> bool:
+    """Remove one ``wanted`` from ``ids``; some endpoints give two calls of one answer the same id."""
+    if wanted not in ids:
+        return False
+    ids.remove(wanted)
+    return True
 
 
 def calls_of(wire: Wire) -> list[ToolCall]:

@@ -77,6 +77,9 @@ def compose(text: str, now: Mapping[str, str], known: Mapping[str, str]) -> str:
             break
         left -= len(entry)
         lines.append(entry)
+    if not lines and text.startswith(OPEN):
+        # The user's own words must not be taken for a block of ours at the next turn.
+        lines.append(f"surface: {now['surface']}")
     return OPEN + "\n".join(lines) + CLOSE + text if lines else text
 
 

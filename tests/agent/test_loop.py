@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.agents import echo, make_agent, make_store, tool
+from support.agents import OneServer, echo, make_agent, make_store, tool
 from support.model_server import (
     ModelServer,
     Reply,
@@ -192,6 +193,14 @@ def test_reasoning_is_sent_back_where_it_is_wanted(tmp_path: Path) -> None:
         store = make_store(tmp_path)
         make_agent(store, server.url, [echo()]).run("hi")
         assert server.requests[1].messages[2]["reasoning_content"] == "plan"
+
+
+def test_reasoning_stays_out_where_it_is_not_accepted(tmp_path: Path) -> None:
+    with ModelServer([call("echo", reasoning="plan"), say("ok")]) as server:
+        models = OneServer(server.url)
+        models.endpoint = replace(models.endpoint, keep_reasoning=False)
+        make_agent(make_store(tmp_path), server.url, [echo()], models=models).run("hi")
+        assert b"plan" not in server.bodies[1]
 
 
 def test_a_commit_that_fails_before_the_tools_keeps_them_from_running(tmp_path: Path) -> None:
