@@ -6,6 +6,8 @@ import json
 from typing import Any
 
 from hermes_nb.agent.embedded import render
+from hermes_nb.tools.builtin import files, history, memory, python
+from hermes_nb.tools.toolsets import wire_schemas
 
 STRING = {"type": "string"}
 
@@ -136,3 +138,26 @@ def test_an_answer_always_has_a_token_limit() -> None:
     assert rendered(user("a"), max_tokens=9).max_tokens == 9
     assert rendered(user("a"), max_completion_tokens=10**6).max_tokens == render.MAX_ANSWER_TOKENS
     assert rendered(user("a"), max_tokens=0).max_tokens == 1
+
+
+def test_every_example_uses_the_arguments_that_its_grammar_allows() -> None:
+    tools = {
+        "python": PYTHON,
+        "variables": tool("variables", {"names": {"type": "array", "items": STRING}}),
+        "read_file": READ,
+        "memory": tool("memory", {"action": {"enum": ["add", "remove"]}, "content": STRING, "target": STRING}),
+    }
+    asked = rendered(user("a"), tools=tools.values())
+    assert set(asked.verbs.values()) == set(tools)
+    for shot in render.SHOTS:
+        if shot.verb:
+            assert shot.user in asked.prefix
+            assert asked.verbs[shot.verb] in tools
+    assert r'"\"action\": " ("\"add\"")' in asked.grammar
+
+
+def test_the_shipped_tools_are_all_offered() -> None:
+    shipped = [*python.TOOLS, *files.TOOLS, *memory.TOOLS, *history.TOOLS]
+    asked = render.render({"tools": json.loads(wire_schemas(shipped)), "messages": []})
+    assert set(asked.verbs.values()) == {one.name for one in shipped}
+    assert "search(query): search old talks" in asked.prefix

@@ -61,20 +61,30 @@ SHOTS: Final[tuple[Shot, ...]] = (
     Shot("How are you?", "I am fine, thank you. How can I help you?"),
 )
 
-_KNOWN: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
-    "python": ("run Python code", ("run", "calculate", "compute", "describe", "execute", "plot", "print", "show")),
-    "variables": ("list the variables", ("list", "variables", "which")),
-    "read_file": ("read a file", ("read", "open")),
-    "write_file": ("save a file", ("save", "write")),
-    "memory": ("remember something", ("remember", "note")),
-    "session_search": ("search old talks", ("search", "find")),
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    what: str
+    verbs: tuple[str, ...]
+    keys: tuple[str, ...] = ()
+
+
+_KNOWN: Final[Mapping[str, _Known]] = {
+    "python": _Known(
+        "run Python code", ("run", "calculate", "compute", "describe", "execute", "plot", "show"), ("code",)
+    ),
+    "variables": _Known("list the variables", ("list", "variables", "which")),
+    "read_file": _Known("read a file", ("read", "open"), ("path",)),
+    "write_file": _Known("save a file", ("save",), ("path", "content")),
+    "memory": _Known("remember something", ("remember", "note"), ("action", "content")),
+    "session_search": _Known("search old talks", ("search", "find"), ("query",)),
 }
-"""What each tool does in few words, and the verbs by which the demo model may call it.
+"""What each tool does in few words, the verbs by which the demo model may call it, and the arguments it gives.
 
 So small a model repeats the user's verb far more reliably than it learns a name: with the tools' own names it chose
 the right one half as often.
 """
-_TOOL_OF: Final[Mapping[str, str]] = {verb: name for name, (_, verbs) in _KNOWN.items() for verb in verbs}
+_TOOL_OF: Final[Mapping[str, str]] = {verb: name for name, known in _KNOWN.items() for verb in known.verbs}
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,22 +179,23 @@ def _tools(schemas: Any) -> tuple[DemoTool, ...]:
 
 
 def _tool(function: Mapping[str, Any]) -> DemoTool | None:
-    """Return the tool with the arguments of its example, or its required ones; None if no grammar fits them."""
+    """Return the tool with the arguments of its examples, or its required ones; None if it has another signature
+    than the examples, or one that no grammar fits.
+    """
     name = str(function["name"])
     schema = cast("Mapping[str, Any]", function.get("parameters") or {})
     properties = cast("Mapping[str, Mapping[str, Any]]", schema.get("properties") or {})
     required = cast("Sequence[str]", schema.get("required") or ())
-    example = next((shot.arguments or {} for shot in SHOTS if shot.verb and _TOOL_OF[shot.verb] == name), None)
-    if example is not None and not (set(required) <= set(example) <= set(properties)):
-        # The tool's signature is another one than the example's, which must then not be shown.
+    known = _KNOWN.get(name)
+    if known is None:
+        description = str(function.get("description") or "").strip().partition("\n")[0].partition(". ")[0]
+        known = _Known(_safe(description[:80]), (name,), tuple(required))
+    if not set(required) <= set(known.keys) <= set(properties):
         return None
-    keys = tuple(required) if example is None else tuple(example)
-    rule = arguments_rule({key: properties.get(key, {}) for key in keys}, example or {})
-    if rule is None:
-        return None
-    description = str(function.get("description") or "").strip().partition("\n")[0].partition(". ")[0]
-    what, verbs = _KNOWN.get(name, (_safe(description[:80]), (name,)))
-    return DemoTool(name, verbs, keys, what, rule)
+    examples = [shot.arguments for shot in SHOTS if shot.verb and _TOOL_OF[shot.verb] == name]
+    example = (examples[0] if examples else None) or {}
+    rule = arguments_rule({key: properties[key] for key in known.keys}, example)
+    return None if rule is None else DemoTool(name, known.verbs, known.keys, known.what, rule)
 
 
 def _turn(message: Mapping[str, Any]) -> str:
@@ -211,8 +222,8 @@ def _call(call: Mapping[str, Any]) -> str:
         arguments = {}
     known = cast("dict[str, Any]", arguments) if isinstance(arguments, dict) else {}
     name = str(function.get("name"))
-    _, verbs = _KNOWN.get(name, ("", (name,)))
-    return _safe(call_text(verbs[0], known))
+    verb = _KNOWN[name].verbs[0] if name in _KNOWN else name
+    return _safe(call_text(verb, known))
 
 
 def _text(content: Any) -> str:
