@@ -14,8 +14,8 @@ from hermes_nb.store.tokeniser import TOKENISER, Tokens, content_text, tokens_of
 _ROW = """
 SELECT m.id, m.wire, m.text, m.tool, m.role, s.user, s.source FROM messages m JOIN sessions s ON s.sid=m.sid
 """
-VISIBLE_IN_INDEX = "m.status<3 AND m.origin IS NULL"
-"""What the index holds: everything but undone rows and a branch's copies of rows that are found already."""
+VISIBLE_IN_INDEX = "m.status<3"
+"""What the index holds: everything but undone rows."""
 
 
 def scope_tokens(user: int, source: int, role: str) -> str:

@@ -56,7 +56,7 @@ TRANSCRIPT = (
         status INTEGER NOT NULL DEFAULT 0,           -- 0 complete 1 interrupted 2 compacted 3 undone
         ts REAL NOT NULL, fence INTEGER,
         undo INTEGER,                                -- number of the undo that hid the row
-        origin INTEGER,                              -- message this row is a branch's copy of (not indexed twice)
+        origin INTEGER,                              -- message of which this row is a branch's copy
         platform_id TEXT)""",
     "CREATE INDEX messages_sid ON messages(sid, id)",
     "CREATE INDEX messages_platform ON messages(sid, platform_id) WHERE platform_id IS NOT NULL",

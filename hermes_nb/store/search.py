@@ -280,19 +280,26 @@ def _folded(wire: str, text: str | None, tool: str | None) -> str:
 
 
 def _hits(connection: sqlite3.Connection, found: _Found, terms: Sequence[Term]) -> tuple[SearchHit, ...]:
-    columns = f"m.id, s.id, {ROOT_ID}, m.role, m.ts, m.wire, m.text, m.tool"
+    columns = f"m.id, s.id, {ROOT_ID}, m.role, m.ts, m.wire, m.text, m.tool, coalesce(m.origin, m.id)"
     rows = {row[0]: row for row in _rows(connection, columns, found.ids)}
-    return tuple(
-        SearchHit(
-            message_id=message_id,
-            session_id=row[1],
-            root_id=row[2],
-            role=row[3],
-            snippet=snippet(*_texts(row[5], row[6], row[7]), terms),
-            timestamp=row[4],
-            score=found.scores.get(message_id, 0.0),
-        )
-        for message_id in found.ids
+    hits: list[SearchHit] = []
+    shown: set[int] = set()
+    for message_id in found.ids:
+        row = rows.get(message_id)
         # Missing: another tool deleted the session or the row, and the index does not know.
-        if (row := rows.get(message_id)) is not None
-    )
+        # Shown: a branch's copy of a message that is in the list already.
+        if row is None or row[8] in shown:
+            continue
+        shown.add(row[8])
+        hits.append(
+            SearchHit(
+                message_id=message_id,
+                session_id=row[1],
+                root_id=row[2],
+                role=row[3],
+                snippet=snippet(*_texts(row[5], row[6], row[7]), terms),
+                timestamp=row[4],
+                score=found.scores.get(message_id, 0.0),
+            )
+        )
+    return tuple(hits)

@@ -34,6 +34,8 @@ FROM sessions s JOIN users u ON u.id=s.user JOIN sources o ON o.id=s.source
      LEFT JOIN sessions p ON p.sid=s.parent
 """
 _TIP = "NOT EXISTS(SELECT 1 FROM sessions t WHERE t.root=s.root AND t.sid>s.sid)"
+INHERITED: Final = ("model", "base_url", "key_env", "cwd", "notebook")
+"""What a child takes over from its parent where nothing else is given."""
 _UPDATABLE = frozenset(
     {"title", "title_by", "model", "base_url", "key_env", "cwd", "notebook", "kernel", "kernel_boot", "archived"}
 )
@@ -55,37 +57,50 @@ class Sessions:
         places: dict[str, str | None],
     ) -> Session:
         """See Store.create_session. ``places`` are the columns that a child inherits when they are None."""
-        session_id, now = new_session_id(), time.time()
         with self._database.write() as connection:
-            above = _require(connection, parent) if parent else None
-            kind = ParentKind(parent_kind) if above is not None else None
-            owner = self._people.user(connection, user or (above.user if above else self._user))
-            values: dict[str, Any] = {
-                "id": session_id,
-                "root": 0,
-                "parent_kind": kind,
-                "user": owner,
-                "source": self._people.source(connection, source),
-                "title": clean_title(title),
-                "started": now,
-                "last_active": now,
-                **places,
-            }
-            if above is not None:
-                self._inherit(connection, above, kind, values)
-            names = ", ".join(values)
-            marks = ", ".join("?" * len(values))
-            sid = connection.execute(f"INSERT INTO sessions({names}) VALUES({marks})", tuple(values.values())).lastrowid
-            if not values["root"]:
-                connection.execute("UPDATE sessions SET root=sid WHERE sid=?", (sid,))
+            session_id = self.insert(connection, source, title, user, parent, parent_kind, places)
         return self.get(session_id)
+
+    def insert(
+        self,
+        connection: sqlite3.Connection,
+        source: str,
+        title: str | None,
+        user: str | None,
+        parent: str | None,
+        parent_kind: str,
+        places: dict[str, str | None],
+    ) -> str:
+        """Write the row inside the caller's transaction and return its id."""
+        session_id, now = new_session_id(), time.time()
+        above = _require(connection, parent) if parent else None
+        kind = ParentKind(parent_kind) if above is not None else None
+        owner = self._people.user(connection, user or (above.user if above else self._user))
+        values: dict[str, Any] = {
+            "id": session_id,
+            "root": 0,
+            "parent_kind": kind,
+            "user": owner,
+            "source": self._people.source(connection, source),
+            "title": clean_title(title),
+            "started": now,
+            "last_active": now,
+            **places,
+        }
+        if above is not None:
+            self._inherit(connection, above, kind, values)
+        names, marks = ", ".join(values), ", ".join("?" * len(values))
+        sid = connection.execute(f"INSERT INTO sessions({names}) VALUES({marks})", tuple(values.values())).lastrowid
+        if not values["root"]:
+            connection.execute("UPDATE sessions SET root=sid WHERE sid=?", (sid,))
+        return session_id
 
     def _inherit(
         self, connection: sqlite3.Connection, above: Session, kind: ParentKind | None, values: dict[str, Any]
     ) -> None:
         sid, root = connection.execute("SELECT sid, root FROM sessions WHERE id=?", (above.id,)).fetchone()
         values["parent"] = sid
-        for name in ("model", "base_url", "key_env", "cwd", "notebook"):
+        for name in INHERITED:
             if values.get(name) is None:
                 values[name] = getattr(above, name)
         if kind is not ParentKind.COMPACTION:

@@ -15,6 +15,7 @@ from hermes_nb.core.types import Lease, Message, NewMessage, Prefix, SearchResul
 from hermes_nb.store import index
 from hermes_nb.store.accounts import Accounts
 from hermes_nb.store.approvals import Approvals, Rules
+from hermes_nb.store.branching import Branching
 from hermes_nb.store.database import Connect, Database, connect
 from hermes_nb.store.deletion import Deletion
 from hermes_nb.store.deliveries import Deliveries, Inbox
@@ -78,6 +79,7 @@ class Store:
         self._prefixes = Prefixes(database)
         self._routes = Routes(database, self._sessions)
         self._search = Search(database, people, user)
+        self._branching = Branching(database, self._sessions)
         self._deletion = Deletion(database)
         self.leases = Leases(database)
         self.approvals = Approvals(database, user)
@@ -174,6 +176,15 @@ class Store:
             "key_env": key_env,
         }
         return self._sessions.create(source, title, user, parent, parent_kind, places)
+
+    def branch(
+        self, session_id: str, *, at: int | None = None, title: str | None = None, source: str | None = None
+    ) -> Session:
+        """Begin a lineage with this session's visible messages (up to message ``at``) and its prefix.
+
+        What either side does later does not touch the other. Raises SessionNotFound.
+        """
+        return self._branching.branch(session_id, at, title, source)
 
     def session(self, session_id: str) -> Session:
         """Return exactly this session. Raises SessionNotFound."""

@@ -259,3 +259,33 @@ def test_writing_to_a_session_that_another_process_deleted_is_an_error_not_a_los
         other.delete_session(session.id)
     with pytest.raises(SessionNotFound):
         store.append(session.id, user("x"))
+
+
+def test_a_branch_goes_on_with_the_same_bytes_and_neither_side_touches_the_other(store) -> None:
+    session = store.create_session(title="Talk", model="m")
+    first = store.append(session.id, user("zebra 漓江"), turn_id="t1")
+    store.append(session.id, {"role": "assistant", "content": "answer"}, turn_id="t1", status="interrupted")
+    store.append(session.id, user("second"), turn_id="t2")
+    store.append(session.id, user("taken back"), turn_id="t3")
+    store.undo(session.id)
+    prefix = store.freeze_prefix(session.id, make_prefix(b"[]", b"{}"), b"{")
+    branch = store.branch(session.id)
+    assert [row.wire for row in store.rows(branch.id)] == [row.wire for row in store.rows(session.id)]
+    assert [row.status for row in store.rows(branch.id)] == [row.status for row in store.rows(session.id)]
+    assert (branch.title, branch.model, branch.parent_id, branch.root_id) == ("Talk", "m", session.id, branch.id)
+    assert store.prefix(branch.id) == prefix
+    assert (branch.head, branch.message_count) == (b"{", 3)
+    assert len(store.search("zebra").hits) == len(store.search("江").hits) == 1
+    assert store.undo(branch.id, turns=2) == 3
+    assert len(store.messages(session.id)) == 3
+    assert store.redo(session.id) == 1
+    early = store.branch(session.id, at=first, title="Early")
+    assert [row.text for row in store.rows(early.id)] == ["zebra 漓江"]
+    twice = store.branch(early.id)
+    store.delete_session(session.id)
+    assert {hit.session_id for hit in store.search("zebra").hits} <= {early.id, twice.id}
+    assert len(store.search("zebra").hits) == 1
+    assert store.session(branch.id).parent_id is None
+    assert store.problems() == []
+    with pytest.raises(SessionNotFound):
+        store.branch(session.id)
