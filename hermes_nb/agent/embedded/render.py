@@ -59,6 +59,7 @@ SHOTS: Final[tuple[Shot, ...]] = (
     Shot("What is a list?", "A list is an ordered collection of items, for example [1, 2, 3]."),
     Shot("calculate 15*20 with python", verb="calculate", arguments={"code": "15*20"}),
     Shot("How are you?", "I am fine, thank you. How can I help you?"),
+    Shot("hi", "Hi! How can I help you?"),
 )
 
 
