@@ -7,8 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from filelock import FileLock, Timeout
-
 from hermes_nb.core.errors import StoreBusy, StoreCorrupt
 
 T = TypeVar("T")
@@ -25,6 +23,9 @@ def open_or_replace(path: Path, open_file: Callable[[], T]) -> tuple[T, str | No
         return open_file(), None
     except StoreCorrupt as exc:
         damage = exc
+    # A damaged file is rare, and filelock costs a fifth of the whole store's import.
+    from filelock import FileLock, Timeout  # noqa: PLC0415
+
     lock = FileLock(path.with_name(path.name + ".repair.lock"), timeout=30)
     try:
         with lock:
