@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 
-from hermes_nb import __version__
 from hermes_nb.core.ids import new_id
 from hermes_nb.store.database import Database
 from hermes_nb.store.process import is_dead, this_process
@@ -40,7 +40,7 @@ class Holders:
             connection.executemany("DELETE FROM holders WHERE id=?", [(holder,) for holder in gone])
             connection.execute(
                 "INSERT INTO holders(id, holder, kind, version, started, heartbeat) VALUES(?, ?, ?, ?, ?, ?)",
-                (self._id, this_process(), kind, __version__, now, now),
+                (self._id, this_process(), kind, _version(), now, now),
             )
 
     def beat(self, status: str | None = None) -> None:
@@ -64,3 +64,11 @@ class Holders:
             "SELECT id, holder, kind, version, started, heartbeat, status FROM holders ORDER BY started"
         )
         return [Holder(*row, dead=is_dead(row[1])) for row in rows]
+
+
+def _version() -> str:
+    try:
+        return version("hermes-nb")
+    except PackageNotFoundError:
+        # Run from a source tree that was not installed.
+        return "source"
