@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
+from hermes_nb.agent.ambient import ambient
 from hermes_nb.agent.caller import Caller, CallerApprover, CallerKernel
 from hermes_nb.agent.events import Event, Notice, TurnStarted
 from hermes_nb.agent.execution import Execution
@@ -214,6 +215,9 @@ class Agent:
     # --- inside: the calling thread
 
     def _begin(self, text: str, options: TurnOptions | None, *, with_events: bool = False) -> Caller:
+        check = ambient().check
+        if check is not None:
+            check()
         caller = Caller()
         given = options or TurnOptions()
         kernel, approver = given.kernel or self.kernel, given.approver or self.approver

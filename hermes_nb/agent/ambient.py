@@ -6,6 +6,7 @@ live namespace. One value per process, replaced as a whole.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from hermes_nb.tools.approval import Approver
@@ -20,6 +21,8 @@ class Ambient:
     kernel: KernelPort | None = None
     approver: Approver | None = None
     headless: bool = True
+    check: Callable[[], None] | None = None
+    """Called in the thread that wants to run a turn; raises HermesError when it must not, e.g. inside a tool."""
 
 
 class _Current:

@@ -10,8 +10,9 @@ import concurrent.futures
 import contextlib
 import contextvars
 import queue
+import signal
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -67,14 +68,15 @@ class Caller:
 
         Raises what a job raises that is no Exception, e.g. KeyboardInterrupt.
         """
-        while True:
-            try:
-                item = self._inbox.get(timeout=_TICK)
-            except queue.Empty:
-                continue
-            if not isinstance(item, _Job):
-                return item
-            self._serve(item)
+        with _interrupts_raise():
+            while True:
+                try:
+                    item = self._inbox.get(timeout=_TICK)
+                except queue.Empty:
+                    continue
+                if not isinstance(item, _Job):
+                    return item
+                self._serve(item)
 
     def close(self, seconds: float) -> None:
         """Give up every job that nobody will serve any more, and wait a little for the worker."""
@@ -120,6 +122,22 @@ class Caller:
         """Run ``call`` in the waiting thread; do not wait for it."""
         if not self._closed:
             self._inbox.put(_Job(call))
+
+
+@contextlib.contextmanager
+def _interrupts_raise() -> Generator[None]:
+    """Let SIGINT raise KeyboardInterrupt in this thread, if it is the main one.
+
+    A kernel whose cell awaits only cancels the cell's task, which cannot happen while this thread waits.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _give_up(job: _Job) -> None:

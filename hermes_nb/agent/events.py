@@ -13,6 +13,8 @@ from hermes_nb.core.types import ApprovalRequest, ToolCall, ToolResult, TurnResu
 
 @dataclass(frozen=True, slots=True)
 class TurnStarted:
+    """The turn holds its lease and its user row is next; always the first event."""
+
     turn_id: str
     session_id: str
     prefix_id: str
@@ -23,11 +25,15 @@ class TurnStarted:
 
 @dataclass(frozen=True, slots=True)
 class TextDelta:
+    """The next piece of the answer's text."""
+
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class ReasoningDelta:
+    """The next piece of the model's reasoning, when the endpoint shows it."""
+
     text: str
 
 
@@ -42,11 +48,15 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class ToolStarted:
+    """A call begins; policy has not decided yet."""
+
     call: ToolCall
 
 
 @dataclass(frozen=True, slots=True)
 class ToolFinished:
+    """A call has its result, whether it ran, failed or was refused."""
+
     call: ToolCall
     result: ToolResult
     seconds: float
@@ -54,6 +64,8 @@ class ToolFinished:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalAsked:
+    """A question was written and waits for an answer."""
+
     request: ApprovalRequest
 
 
@@ -66,12 +78,16 @@ class ApprovalClosed:
 
 @dataclass(frozen=True, slots=True)
 class StepFinished:
+    """One model call ended."""
+
     usage: Usage
     finish_reason: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class TurnFinished:
+    """The turn is over; always the last event."""
+
     result: TurnResult
 
 

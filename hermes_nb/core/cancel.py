@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 from hermes_nb.core.errors import Cancelled
@@ -43,7 +43,7 @@ class Cancel:
         return self._event.wait(seconds)
 
     @contextmanager
-    def on_cancel(self, close: Callable[[], None]) -> Iterator[None]:
+    def on_cancel(self, close: Callable[[], None]) -> Generator[None]:
         """Run ``close`` if the switch is set while the block runs (at once when it is set already).
 
         ``close`` must be quick, thread-safe and must not raise.

@@ -93,6 +93,8 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class SearchHit:
+    """One message that matches; ``score`` is higher for better matches."""
+
     message_id: int
     session_id: str
     root_id: str

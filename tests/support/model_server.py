@@ -272,6 +272,12 @@ class ModelServer:
         """Add replies to the end of the script."""
         self._replies = [*(self._replies or []), *replies]
 
+    def clear(self) -> None:
+        """Forget the script and what was recorded, for the next test on the same server."""
+        with self._changed:
+            self._replies = []
+            self.requests.clear()
+
     def release(self) -> None:
         """Let all stalled streams end (now and later ones)."""
         self._released.set()

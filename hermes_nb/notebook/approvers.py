@@ -1,0 +1,180 @@
+"""How a question reaches the user from a running cell: a card with buttons, or ``input()``.
+
+An approver only shows the question and takes the answer to its row; whoever answers the row first wins, and
+the agent waits on the row, not on the approver.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import html
+import json
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+from hermes_nb.core.names import ApprovalState
+from hermes_nb.core.secrets import mask
+from hermes_nb.core.types import ApprovalRequest
+from hermes_nb.notebook.executor import Interrupts
+from hermes_nb.notebook.render import TurnView
+
+_SECONDS_BETWEEN_LOOKS = 0.1
+
+
+class Answers(Protocol):
+    """The rows of questions (``store.approvals``)."""
+
+    def answer(self, request_id: str, state: ApprovalState, by: str, args_hash: str | None = None) -> bool: ...
+
+    def get(self, request_id: str) -> ApprovalRequest: ...
+
+
+class Post(Protocol):
+    """Runs a call on the thread that owns the cell's outputs, without waiting for it."""
+
+    def __call__(self, call: Callable[[], None], *, interruptible: bool = False) -> None: ...
+
+
+def question(request: ApprovalRequest) -> tuple[str, str]:
+    """Return what is asked as ``(sentence, code or arguments)``, secrets masked."""
+    arguments = dict(request.arguments)
+    body = arguments["code"] if set(arguments) == {"code"} else json.dumps(arguments, ensure_ascii=False, indent=1)
+    return f"{request.tool}: {request.reason}", mask(request.diff or str(body))
+
+
+def record(request: ApprovalRequest) -> dict[str, str]:
+    """Return the bundle that stands in the notebook once the question is answered."""
+    by = f" ({request.answered_by})" if request.answered_by else ""
+    text = f"{request.tool}: {request.state.value}{by}"
+    mark = "✅" if request.state is ApprovalState.APPROVED else "⛔"
+    return {"text/plain": text, "text/markdown": f"{mark} `{request.tool}` *{request.state.value}{by}*"}
+
+
+class WidgetApprover:
+    """A card with two buttons in the cell. Clicks arrive while the cell awaits."""
+
+    surface = "widget"
+
+    def __init__(self, answers: Answers, view: TurnView, post: Post) -> None:
+        self._answers = answers
+        self._view = view
+        self._post = post
+        self._cards: dict[str, tuple[Any, Any]] = {}
+
+    def open(self, request: ApprovalRequest) -> None:
+        self._post(lambda: self._show(request))
+
+    def close(self, request: ApprovalRequest) -> None:
+        self._post(lambda: self._replace(request))
+
+    def close_all(self) -> None:
+        """Replace every card that still stands by the state of its row. Called on the outputs' thread."""
+        for id in list(self._cards):
+            self._replace(self._answers.get(id))
+
+    def _show(self, request: ApprovalRequest) -> None:
+        # Both are needed only once a question comes up; loading the extension stays fast.
+        import ipywidgets  # noqa: PLC0415
+        from IPython.display import display  # noqa: PLC0415
+
+        self._view.freeze()
+        asked, body = question(request)
+        approve = ipywidgets.Button(description="Approve", button_style="success", icon="check")
+        deny = ipywidgets.Button(description="Deny", button_style="danger", icon="times")
+
+        def answering(state: ApprovalState) -> Callable[[Any], None]:
+            def clicked(_button: Any) -> None:
+                approve.disabled = deny.disabled = True
+                self._answers.answer(request.id, state, "notebook", request.args_hash)
+
+            return clicked
+
+        approve.on_click(answering(ApprovalState.APPROVED))
+        deny.on_click(answering(ApprovalState.DENIED))
+        card = ipywidgets.VBox(
+            [
+                ipywidgets.HTML(
+                    f"<b>Allow this?</b> {html.escape(asked)}"
+                    f"<pre style='max-height:20em;overflow:auto'>{html.escape(body)}</pre>"
+                ),
+                ipywidgets.HBox([approve, deny]),
+            ]
+        )
+        self._cards[request.id] = (display(card, display_id=True), card)
+
+    def _replace(self, request: ApprovalRequest) -> None:
+        handle, card = self._cards.pop(request.id, (None, None))
+        if handle is None:
+            return
+        handle.update(record(request), raw=True)
+        for box in (*card.children[1].children, *card.children, card):
+            box.close()  # a saved notebook keeps no dead widget
+
+
+class InputApprover:
+    """Asks with ``input()`` where there are no buttons: consoles, and cells that block their event loop."""
+
+    surface = "input"
+
+    def __init__(self, answers: Answers, view: TurnView | None, post: Post, interrupts: Interrupts | None) -> None:
+        self._answers = answers
+        self._view = view
+        self._post = post
+        self._interrupts = interrupts
+
+    def open(self, request: ApprovalRequest) -> None:
+        self._post(lambda: self._ask(request), interruptible=True)
+
+    def close(self, request: ApprovalRequest) -> None:
+        pass  # the prompt and its answer already stand in the cell
+
+    def close_all(self) -> None:
+        pass
+
+    def _ask(self, request: ApprovalRequest) -> None:
+        if self._answers.get(request.id).state is not ApprovalState.PENDING:
+            return
+        if self._view is not None:
+            self._view.freeze()
+        asked, body = question(request)
+        print(f"{asked}\n{body}")
+        try:
+            with self._answered_elsewhere(request.id):
+                yes = input("Allow this? [y/N] ").strip().lower() in ("y", "yes")
+        except KeyboardInterrupt:
+            return  # the driver saw it too, or the row has its answer
+        except EOFError:
+            yes = False
+        state = ApprovalState.APPROVED if yes else ApprovalState.DENIED
+        self._answers.answer(request.id, state, "input", request.args_hash)
+
+    @contextlib.contextmanager
+    def _answered_elsewhere(self, id: str) -> Iterator[None]:
+        """Let ``input()`` end when the row gets its answer from another surface."""
+        interrupts = self._interrupts
+        if interrupts is None or not hasattr(signal, "pthread_kill"):
+            yield
+            return
+        done = threading.Event()
+        sending = threading.Lock()  # a signal is either sent before the prompt ended, or never
+        main = threading.main_thread().ident or 0
+
+        def watch() -> None:
+            while not done.wait(_SECONDS_BETWEEN_LOOKS):
+                if self._answers.get(id).state is not ApprovalState.PENDING:
+                    with sending:
+                        if not done.is_set():
+                            interrupts.unblock_input = True
+                            signal.pthread_kill(main, signal.SIGINT)
+                    return
+
+        watcher = threading.Thread(target=watch, daemon=True, name="hermes-nb-input-watch")
+        watcher.start()
+        try:
+            yield
+        finally:
+            with sending:
+                done.set()
+            interrupts.unblock_input = False
