@@ -137,7 +137,8 @@ def _interrupts_raise() -> Generator[None]:
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        # None: the handler was not installed from Python and cannot be put back.
+        signal.signal(signal.SIGINT, signal.default_int_handler if before is None else before)
 
 
 def _give_up(job: _Job) -> None:

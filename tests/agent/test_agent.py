@@ -18,11 +18,13 @@ from support.model_server import ModelServer, call, calls, say
 
 from hermes_nb.agent.agent import TurnOptions
 from hermes_nb.agent.events import Notice, TextDelta, TurnFinished, TurnStarted
-from hermes_nb.core.errors import ConfigError, SessionLeased, TurnError
+from hermes_nb.agent.provider_openai import OpenAIProvider
+from hermes_nb.core.errors import ConfigError, NoEndpoint, SessionLeased, TurnError
 from hermes_nb.core.names import ApprovalMode, TurnStatus
 from hermes_nb.store.memory import MemoryStore
 from hermes_nb.tools.builtin import memory as memory_tools
 from hermes_nb.tools.tool import ToolContext
+from hermes_nb.tools.toolsets import resolve
 
 SUPPORT = Path(__file__).parent.parent
 
@@ -365,3 +367,49 @@ def test_a_notebook_finds_its_session_by_path(tmp_path: Path) -> None:
         found = store.notebook_session("/work/a.ipynb")
         assert found is not None
         assert found.id == session
+
+
+def test_an_explicit_change_of_model_and_tools_builds_one_new_prefix(tmp_path: Path) -> None:
+    with ModelServer([say("1"), say("2"), say("3"), call("more"), say("4")]) as server:
+        store = make_store(tmp_path)
+        agent = make_agent(store, server.url, [echo()])
+        agent.run("a")
+        assert agent.use(model="other-model").model == "other-model"
+        agent.run("b")
+        agent.registry.add(tool("more", lambda context: "more"))
+        agent.use(selection=resolve(agent.registry))
+        agent.run("c")
+        assert agent.run("d").tool_calls[0].content == "more"
+        assert [request.json["model"] for request in server.requests] == ["scripted-model"] + ["other-model"] * 4
+        assert [len(request.json["tools"]) for request in server.requests] == [1, 1, 2, 2, 2]
+        assert_prefixes(server.bodies[2:])
+        assert server.requests[2].messages[1:4] == server.requests[1].messages[1:4]
+        assert store.session(agent.session.id).model == "other-model"
+
+
+def test_the_demo_model_cannot_become_the_model_of_another_session(tmp_path: Path) -> None:
+    with ModelServer([say("1"), say("2")]) as server:
+        store = make_store(tmp_path)
+        agent = make_agent(store, server.url)
+        agent.run("a")
+        with pytest.raises(ConfigError, match="demo model"):
+            agent.use(model="embedded")
+        agent.run("b")
+        assert_prefixes(server.bodies)
+
+
+def test_a_dead_server_with_a_session_of_its_own_fails_with_its_address(tmp_path: Path) -> None:
+    class Nothing(OneServer):
+        def primary(self):
+            raise NoEndpoint("nothing here")
+
+    with ModelServer([say("1")]) as server:
+        store = make_store(tmp_path)
+        session = make_agent(store, server.url).run("a").session_id
+        models = Nothing(server.url)
+        models.open = lambda endpoint: OpenAIProvider(endpoint, environ={})
+        later = make_agent(store, server.url, models=models, session=store.session(session))
+        server.enqueue(say("2"))
+        assert later.run("b").text == "2"
+        with pytest.raises(NoEndpoint):
+            make_agent(store, server.url, models=models).run("new")
