@@ -24,7 +24,7 @@ from hermes_nb.agent.opening import Models, Opened, Opening, SessionFacts, check
 from hermes_nb.agent.options import Policy, TurnOptions
 from hermes_nb.agent.provider import Endpoint
 from hermes_nb.agent.transcript import repair_rows
-from hermes_nb.agent.turn import Emit, Turn
+from hermes_nb.agent.turn import Emit, Turn, give_back, take_lease
 from hermes_nb.core.cancel import Cancel
 from hermes_nb.core.errors import ConfigError, HermesError, StoreError, TurnError
 from hermes_nb.core.names import LEASE_RENEW_SECONDS, ApprovalMode, Role, TurnStatus
@@ -249,7 +249,7 @@ class Agent:
         opened = self._opening.open(self.session, self.selection, text, options.model or self.model)
         cancel.check()
         root = opened.session.root_id
-        lease = self.store.leases.acquire(root, self.store.leases.holder(), surface=options.surface or self.surface)
+        lease = take_lease(self.store, root, options.surface or self.surface)
         try:
             rows = self.store.rows(opened.session.id)
             turn = Turn(
@@ -264,7 +264,7 @@ class Agent:
                 renew_seconds=self._renew_seconds,
             )
         except BaseException:
-            self.store.leases.release(lease)
+            give_back(self.store, lease)
             raise
         self.session = opened.session
         running.turn = turn

@@ -92,13 +92,8 @@ def closing_rows(
 
     calls = open_calls(rows)
     if calls:
-        return [
-            row(
-                tool_wire(call.id, unsaved.get(call.id) or (CALL_INTERRUPTED if call.id in running else CALL_NOT_RUN)),
-                call.name,
-            )
-            for call in calls
-        ]
+        begun = {call.id: CALL_INTERRUPTED for call in calls if call.id in running} | dict(unsaved)
+        return [row(tool_wire(call.id, begun.get(call.id, CALL_NOT_RUN)), call.name) for call in calls]
     last = rows[-1].role
     if last == Role.ASSISTANT:
         return []

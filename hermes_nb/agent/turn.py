@@ -18,11 +18,12 @@ import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from hermes_nb.agent.events import ApprovalAsked, ApprovalClosed, Event, TurnFinished
 from hermes_nb.agent.transcript import NO_ANSWER, NO_ANSWER_FAILED, closing_rows, first_code_block, tool_wire
 from hermes_nb.core.cancel import Cancel
-from hermes_nb.core.errors import LeaseLost, StoreError
+from hermes_nb.core.errors import LeaseLost, SessionLeased, StoreError
 from hermes_nb.core.ids import new_id
 from hermes_nb.core.names import LEASE_RENEW_SECONDS, ApprovalState, MessageStatus, TurnStatus
 from hermes_nb.core.types import (
@@ -47,6 +48,41 @@ TAKEN_OVER = (
 )
 
 _INTERRUPT_SECONDS = 0.7
+
+
+_live: set[tuple[Path, str]] = set()
+"""Store and lineage of every turn that this process runs or is about to run."""
+_live_lock = threading.Lock()
+
+
+def take_lease(store: Store, root_id: str, surface: str) -> Lease:
+    """Take the right to run a turn; give it back with ``give_back``. Raises SessionLeased.
+
+    A lease that this very process holds without running a turn was left behind when its release could not be
+    written (a full disk); it is taken again.
+    """
+    holder, key = store.leases.holder(), (store.path, root_id)
+    with _live_lock:
+        try:
+            lease = store.leases.acquire(root_id, holder, surface=surface)
+        except SessionLeased:
+            held = store.leases.current(root_id)
+            if held is None or held.holder != holder or key in _live:
+                raise
+            log.warning("a lease of lineage %s was left behind by this process and is taken again", root_id)
+            lease = store.leases.acquire(root_id, holder, surface=surface, force=True)
+        _live.add(key)
+    return lease
+
+
+def give_back(store: Store, lease: Lease) -> None:
+    """Release a lease. One that cannot be released is taken again by this process, or by others when it ends."""
+    try:
+        store.leases.release(lease)
+    except StoreError as exc:
+        log.warning("a lease of lineage %s could not be released: %s", lease.root_id, exc)
+    finally:
+        _live.discard((store.path, lease.root_id))
 
 
 @dataclass(slots=True)
@@ -278,11 +314,7 @@ class Turn:
         )
 
     def _end(self, result: TurnResult) -> TurnResult:
-        try:
-            self._store.leases.release(self._lease)
-        except StoreError as exc:
-            # It expires, or is replaced at once when this process ends.
-            log.warning("turn %s: the lease could not be released: %s", self.id, exc)
+        give_back(self._store, self._lease)
         self._result = result
         self._over.set()
         self._emit(TurnFinished(result))

@@ -257,6 +257,15 @@ def test_an_undo_takes_a_whole_turn_with_its_nudge(tmp_path: Path) -> None:
         assert [role for role, _, _ in rows(store, agent)] == ["user", "assistant"]
 
 
+def test_a_lease_that_could_not_be_released_does_not_lock_its_own_process_out(tmp_path: Path) -> None:
+    with ModelServer([say("1"), say("2")]) as server:
+        store = make_store(tmp_path)
+        agent = make_agent(store, server.url)
+        root = agent.run("a").session_id
+        store.leases.acquire(root, store.leases.holder())  # as after a release that the full disk refused
+        assert agent.run("b").text == "2"
+
+
 def test_a_cancel_before_the_turn_began_stores_nothing(tmp_path: Path) -> None:
     cancel = Cancel()
     cancel.cancel()
