@@ -11,7 +11,7 @@ import contextvars
 import queue
 import threading
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -35,7 +35,6 @@ from hermes_nb.notebook.kernel import InProcessKernel, ToolCode
 from hermes_nb.notebook.namespace import summaries
 from hermes_nb.notebook.render import TurnView
 from hermes_nb.store.store import Store
-from hermes_nb.tools.tool import Tool
 from hermes_nb.tools.toolsets import mask_for
 
 _JOIN_SECONDS = 1.0
@@ -59,8 +58,6 @@ class Runtime(Protocol):
     def endpoint_line(self) -> str: ...
 
     def memory_text(self) -> str: ...
-
-    def tools(self) -> Sequence[Tool]: ...
 
     def doctor_text(self) -> str: ...
 
@@ -154,6 +151,22 @@ class CellRunner:
         for running in chosen:
             running.agent.interrupt()
         return [running.id for running in chosen]
+
+    def agent_here(self) -> Agent:
+        """Return the agent of the session that the next cell of this notebook continues.
+
+        Raises UsageError when there is none yet, or its turn is running.
+        """
+        notebook = notebook_path(self.shell)
+        root = self.current.get(notebook)
+        if root is None:
+            raise UsageError("This notebook has no session yet: ask something with %%hermes, or %hermes new.")
+        known = self.agents.get(root)
+        if known is not None and known.turn is not None:
+            raise UsageError("A turn of this session is running; wait for it or stop it.")
+        agent = known or self._agent(self.runtime.store.tip(root), CellArguments(), notebook)
+        self.agents[root] = agent
+        return agent
 
     def close(self) -> None:
         """Stop everything and let go of the store (``%unload_ext`` and the kernel's end)."""

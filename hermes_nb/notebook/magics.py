@@ -23,8 +23,11 @@ from hermes_nb.notebook.arguments import HELP, ArgumentsInvalid
 from hermes_nb.notebook.cell import CellRunner
 from hermes_nb.notebook.display import short_traceback
 from hermes_nb.notebook.frontend import notebook_path
+from hermes_nb.tools.toolsets import resolve
 
 Command = Callable[[CellRunner, list[str]], str]
+
+_NEW_PREFIX = "The prefix is built anew, so the model's cache begins anew too."
 
 
 def hermes_magic(runner: CellRunner, line: str, cell: str | None) -> None:
@@ -73,6 +76,13 @@ def _need_session(runner: CellRunner) -> Session:
     return found
 
 
+def _continue_with(runner: CellRunner, session: Session) -> None:
+    notebook = notebook_path(runner.shell)
+    if notebook is not None:
+        runner.runtime.store.bind_notebook(str(notebook), session.id)
+    runner.current[notebook] = session.root_id
+
+
 def _cells(*columns: str) -> str:
     return "| " + " | ".join(text.replace("|", "\\|").replace("\n", " ") for text in columns) + " |"
 
@@ -114,9 +124,7 @@ def new(runner: CellRunner, words: list[str]) -> str:
     session = runner.runtime.store.create_session(
         source="notebook", title=" ".join(words) or None, notebook=None if notebook is None else str(notebook)
     )
-    if notebook is not None:
-        runner.runtime.store.bind_notebook(str(notebook), session.id)
-    runner.current[notebook] = session.root_id
+    _continue_with(runner, session)
     return f"New session `{session.id}`. Your next `%%hermes` cell begins it."
 
 
@@ -126,10 +134,7 @@ def resume(runner: CellRunner, words: list[str]) -> str:
         return sessions(runner, []) + "\n\nContinue one with `%hermes resume SESSION`."
     store = runner.runtime.store
     session = store.find_session(" ".join(words))
-    notebook = notebook_path(runner.shell)
-    if notebook is not None:
-        store.bind_notebook(str(notebook), session.id)
-    runner.current[notebook] = session.root_id
+    _continue_with(runner, session)
     said = []
     for row in store.rows(session.id)[-4:]:
         if row.role in ("user", "assistant") and row.text.strip():
@@ -226,12 +231,41 @@ def memory(runner: CellRunner, _words: list[str]) -> str:
     return runner.runtime.memory_text()
 
 
-def tools(runner: CellRunner, _words: list[str]) -> str:
-    """· the tools a new session gets."""
+def tools(runner: CellRunner, words: list[str]) -> str:
+    """[only NAME… | without NAME…] · the tools of this session; a change builds a new prefix."""
+    agent = runner.agent_here()
+    if words:
+        if words[0] not in ("only", "without") or len(words) == 1:
+            raise ArgumentsInvalid("Use: %hermes tools, %hermes tools only NAME…, or %hermes tools without NAME…")
+        names = words[1:]
+        chosen = resolve(agent.registry, names if words[0] == "only" else None, names if words[0] == "without" else ())
+        if chosen.warnings:
+            raise ArgumentsInvalid(" ".join(chosen.warnings))
+        agent.use(selection=chosen)
     rows = [_cells("tool", "toolset", "what it does"), "|---|---|---|"]
-    for tool in runner.runtime.tools():
+    for tool in agent.selection.sent:
         rows.append(_cells(f"`{tool.name}`", tool.toolset, tool.description.partition(". ")[0]))
-    return "\n".join(rows)
+    left_out = [f"- {reason}" for reason in agent.selection.masked.values()]
+    said = ["", _NEW_PREFIX] if words else []
+    return "\n".join([*rows, "", *left_out, *said])
+
+
+def model(runner: CellRunner, words: list[str]) -> str:
+    """[NAME] · the model of this session; a change builds a new prefix."""
+    if not words:
+        session = _session(runner)
+        used = f"This session uses `{session.model}`. " if session is not None and session.model else ""
+        return used + runner.runtime.endpoint_line()
+    endpoint = runner.agent_here().use(model=" ".join(words))
+    return f"From the next turn on: `{endpoint.model}` at {endpoint.label}. {_NEW_PREFIX}"
+
+
+def branch(runner: CellRunner, words: list[str]) -> str:
+    """[TITLE] · go on in a copy of this session; the original stays as it is."""
+    before = _need_session(runner)
+    made = runner.runtime.store.branch(before.id, title=" ".join(words) or None)
+    _continue_with(runner, made)
+    return f"This notebook goes on in the branch `{made.id}` of `{before.id}`."
 
 
 def config(runner: CellRunner, words: list[str]) -> str:
@@ -273,6 +307,8 @@ COMMANDS: dict[str, Command] = {
     "approvals": approvals,
     "memory": memory,
     "tools": tools,
+    "model": model,
+    "branch": branch,
     "usage": usage,
     "prefix": prefix,
     "config": config,

@@ -415,3 +415,46 @@ def test_a_key_never_reaches_the_store(kernel: Kernel, server: ModelServer, home
     with sqlite3.connect(home / "state.db") as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     connection.close()
+
+
+# -- explicit changes -----------------------------------------------------------------------------------
+
+
+def test_tools_of_the_session_are_listed_and_changed_with_a_word_about_the_prefix(kernel: Kernel, server: ModelServer):
+    server.enqueue(say("one"), say("two"))
+    ask(kernel).wait(20)
+    assert "`python`" in kernel.run("%hermes tools", 20).markdown
+    assert "built anew" in kernel.run("%hermes tools without python", 20).markdown
+    ask(kernel).wait(20)
+    first, second = ({t["function"]["name"] for t in json.loads(body)["tools"]} for body in server.bodies)
+    assert first - second == {"python", "variables"}  # the toolset of that name
+    assert "no toolset or tool" in kernel.run("%hermes tools without pythn", 20).stderr
+
+
+def test_the_model_of_the_session_is_changed_on_request(kernel: Kernel, server: ModelServer):
+    server.enqueue(say("one"), say("two"))
+    ask(kernel).wait(20)
+    assert "built anew" in kernel.run("%hermes model other-model", 20).markdown
+    ask(kernel).wait(20)
+    assert [json.loads(body)["model"] for body in server.bodies] == ["scripted", "other-model"]
+
+
+def test_another_model_for_one_turn_leaves_the_session_as_it_was(kernel: Kernel, server: ModelServer):
+    server.enqueue(say("one"), say("two"), say("three"))
+    ask(kernel).wait(20)
+    ask(kernel, "-m other-model").wait(20)
+    ask(kernel).wait(20)
+    assert [json.loads(body)["model"] for body in server.bodies] == ["scripted", "other-model", "scripted"]
+    assert server.bodies[2].startswith(server.bodies[0].removesuffix(b"]}"))
+
+
+def test_a_branch_goes_on_by_itself(kernel: Kernel, server: ModelServer):
+    server.enqueue(say("one"), say("two"), say("three"))
+    ask(kernel, text="remember 7").wait(20)
+    original = kernel.run("%hermes", 20).markdown.split("`")[1]
+    assert "branch" in kernel.run("%hermes branch side", 20).markdown
+    ask(kernel, text="in the branch").wait(20)
+    kernel.run(f"%hermes resume {original}", 20)
+    ask(kernel, text="in the original").wait(20)
+    assert "remember 7" in server.bodies[1].decode()
+    assert "in the branch" not in server.bodies[2].decode()
