@@ -239,7 +239,7 @@ class Runtime:
         """Examine this installation."""
         return doctor.examine(
             self.home,
-            endpoint=self.endpoints().primary,
+            endpoint=lambda: self.endpoints().primary(),
             embedded_problem=lambda: available(self.home),
             environ=self._environ,
         )
