@@ -28,7 +28,6 @@ def load(shell: Any, runtime: Callable[[], Runtime], warm: Callable[[], None]) -
     if isinstance(present, CellRunner):
         return present
     runner = CellRunner(shell, runtime)
-    setattr(shell, _ATTRIBUTE, runner)
     plain = PlainCell(shell, runner.tool_code, lambda: runner.runtime.store.approvals, runner.refuse_nested)
     set_ambient(plain.ambient())
     shell.register_magic_function(make_magic(runner), "line_cell", "hermes")
@@ -38,6 +37,8 @@ def load(shell: Any, runtime: Callable[[], Runtime], warm: Callable[[], None]) -
     if getattr(shell, "Completer", None) is not None:
         shell.Completer.custom_matchers.append(_complete)
     atexit.register(runner.close)
+    # Last: a load that failed halfway is repeated as a whole by the next one.
+    setattr(shell, _ATTRIBUTE, runner)
     timer = threading.Timer(_WARM_AFTER, warm)
     timer.daemon = True
     timer.start()
