@@ -59,8 +59,6 @@ class Runtime(Protocol):
 
     def memory_text(self) -> str: ...
 
-    def doctor_text(self) -> str: ...
-
     def close(self) -> None: ...
 
 
@@ -92,10 +90,12 @@ class Running:
 
 
 class CellRunner:
-    """The ``%%hermes`` of one shell; reachable as ``get_ipython().hermes_nb``."""
+    """The ``%%hermes`` of one shell; reachable as ``get_ipython().hermes_nb.runner``."""
 
-    def __init__(self, shell: Any, runtime: Callable[[], Runtime]) -> None:
+    def __init__(self, shell: Any, runtime: Callable[[], Runtime], doctor: Callable[[], str]) -> None:
         self.shell = shell
+        self.doctor = doctor
+        """Examines the installation; needs no runtime, so that it can speak when none can be made."""
         self._make_runtime = runtime
         self._runtime: Runtime | None = None
         self._lock = threading.Lock()
@@ -182,7 +182,11 @@ class CellRunner:
         try:
             return self._checked(line, body, blocking)
         except ArgumentsInvalid as exc:
-            raise UsageError(str(exc)) from None
+            if not front_end(self.shell).headless:
+                raise UsageError(str(exc)) from None
+            # IPython publishes no error output for a UsageError, and papermill would take the run for a success.
+            exc.__dict__["_render_traceback_"] = short_traceback(exc)
+            raise
         except HermesError as exc:
             exc.__dict__["_render_traceback_"] = short_traceback(exc)
             raise
@@ -224,7 +228,8 @@ class CellRunner:
         else:
             driver = Foreground()
         approver = self._approver(seen, view, driver, blocking, arguments.background)
-        agent = self._agent(choice.session, arguments, notebook)
+        # A run that nobody watches may have inherited the notebook of the kernel that started it.
+        agent = self._agent(choice.session, arguments, None if seen.headless else notebook)
         masked, warnings = mask_for(
             agent.registry,
             [tool.name for tool in agent.selection.sent],
@@ -335,6 +340,7 @@ class CellRunner:
             raise _interrupt() from None
         if isinstance(error, HermesError):
             if isinstance(error, TurnError) and arguments.keep_going:
+                running.view.note(str(error), "error")
                 return
             error.__dict__["_render_traceback_"] = short_traceback(error)
             raise error

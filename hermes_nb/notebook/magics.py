@@ -19,7 +19,7 @@ from hermes_nb.core.errors import ConfigError, HermesError
 from hermes_nb.core.names import ApprovalState
 from hermes_nb.core.types import Session
 from hermes_nb.notebook.approvers import question
-from hermes_nb.notebook.arguments import HELP, ArgumentsInvalid
+from hermes_nb.notebook.arguments import ArgumentsInvalid
 from hermes_nb.notebook.cell import CellRunner
 from hermes_nb.notebook.display import short_traceback
 from hermes_nb.notebook.frontend import notebook_path
@@ -32,10 +32,10 @@ _NEW_PREFIX = "The prefix is built anew, so the model's cache begins anew too."
 
 def hermes_magic(runner: CellRunner, line: str, cell: str | None) -> None:
     """Run ``%hermes LINE``, or a ``%%hermes`` cell whose event loop is blocked."""
+    if cell is not None:
+        runner.run_magic(line, cell)
+        return
     try:
-        if cell is not None:
-            runner.run_magic(line, cell)
-            return
         _show(_command(runner, line))
     except (ArgumentsInvalid, ConfigError) as exc:
         raise UsageError(str(exc)) from None
@@ -284,7 +284,7 @@ def config(runner: CellRunner, words: list[str]) -> str:
 
 def doctor(runner: CellRunner, _words: list[str]) -> str:
     """· check this installation."""
-    return f"```\n{runner.runtime.doctor_text()}\n```"
+    return f"```\n{runner.doctor()}\n```"
 
 
 def help_(_runner: CellRunner, _words: list[str]) -> str:
@@ -315,13 +315,3 @@ COMMANDS: dict[str, Command] = {
     "doctor": doctor,
     "help": help_,
 }
-
-
-def make_magic(runner: CellRunner) -> Callable[..., None]:
-    """Return the function registered as ``%hermes`` and ``%%hermes``."""
-
-    def hermes(line: str, cell: str | None = None) -> Any:
-        return hermes_magic(runner, line, cell)
-
-    hermes.__doc__ = HELP + "\n%hermes [SUBCOMMAND]: status and next steps; `%hermes help` lists all.\n"
-    return hermes

@@ -165,7 +165,8 @@ class TurnView:
         if self._live or call.name == "python":
             # Headless, code stands above the output it makes; other tools are shown with their result.
             data = _tool_bundle(call.name, arguments, None, "runs" if self._live else "")
-            self._tools[call.id] = _Tool(self._show(data, kind="tool", tool=call.name, state="running"), arguments)
+            state = "running" if self._live else "called"
+            self._tools[call.id] = _Tool(self._show(data, kind="tool", tool=call.name, state=state), arguments)
         else:
             self._tools[call.id] = _Tool(None, arguments)
 
@@ -180,6 +181,9 @@ class TurnView:
         elif tool.handle is None:
             data = _tool_bundle(call.name, tool.arguments, result, outcome)
             self._show(data, kind="tool", tool=call.name, state=state)
+        elif result.note:
+            # The code that stands above made no output of its own when it was denied or refused.
+            self.note(f"{call.name}: {result.note}", "warning" if result.is_error else "info")
 
     def _footer(self, result: TurnResult) -> None:
         parts = [*result.persisted]
