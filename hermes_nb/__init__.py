@@ -6,6 +6,7 @@ extension cost nothing.
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = ["Agent", "__version__", "load_ipython_extension", "open_store", "tool", "unload_ipython_extension"]
+
+# A library says nothing on stderr by itself; in a notebook that would stand in the cell.
+logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 _LAZY = frozenset({"Agent", "open_store", "tool"})
 
@@ -35,7 +39,7 @@ def load_ipython_extension(shell: Any) -> None:
     # Only a shell needs the front end.
     from hermes_nb.notebook import extension  # noqa: PLC0415
 
-    extension.load(shell, _runtime, _warm)
+    extension.load(shell, _runtime, _warm, _doctor)
 
 
 def unload_ipython_extension(shell: Any) -> None:
@@ -58,3 +62,10 @@ def _warm() -> None:
     from hermes_nb import app  # noqa: PLC0415
 
     app.warm()
+
+
+def _doctor() -> str:
+    # As above.
+    from hermes_nb import app  # noqa: PLC0415
+
+    return app.doctor_text()

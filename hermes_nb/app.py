@@ -38,7 +38,19 @@ from hermes_nb.tools.registry import Registry
 from hermes_nb.tools.tool import Tool
 from hermes_nb.tools.toolsets import resolve
 
-__all__ = ["Agent", "Endpoints", "Runtime", "ambient", "open_store", "runtime", "set_ambient", "tool", "warm"]
+__all__ = [
+    "Agent",
+    "Endpoints",
+    "Runtime",
+    "ambient",
+    "doctor_text",
+    "examine",
+    "open_store",
+    "runtime",
+    "set_ambient",
+    "tool",
+    "warm",
+]
 
 _BUILTIN = (*python.TOOLS, *files.TOOLS, *memory.TOOLS, *history.TOOLS)
 _user_tools: dict[str, Tool] = {}
@@ -231,19 +243,6 @@ class Runtime:
         stored = set_value(self.home, words[0], " ".join(words[1:]))
         return f"{stored.key} = {stored.shown} ({self.home.config})"
 
-    def doctor_text(self) -> str:
-        """Return the lines of ``hermes-nb doctor``."""
-        return doctor.as_text(self.doctor())
-
-    def doctor(self) -> list[doctor.Check]:
-        """Examine this installation."""
-        return doctor.examine(
-            self.home,
-            endpoint=lambda: self.endpoints().primary(),
-            embedded_problem=lambda: available(self.home),
-            environ=self._environ,
-        )
-
     def close(self) -> None:
         """Let go of the providers and the store."""
         if self._endpoints is not None:
@@ -278,6 +277,22 @@ def runtime(home: Home | None = None, *, kind: str = "process", environ: Mapping
                 found, _open_store(found.database, kind=kind), os.environ if environ is None else environ
             )
         return _runtimes[key]
+
+
+def examine(home: Home | None = None, environ: Mapping[str, str] | None = None) -> list[doctor.Check]:
+    """Examine this installation. Opens no runtime, so that it also speaks where home, store or settings fail."""
+    found, seen = home or Home.find(), os.environ if environ is None else environ
+    return doctor.examine(
+        found,
+        endpoint=lambda: Endpoints(found, Settings.load(found, seen).model, seen).primary(),
+        embedded_problem=lambda: available(found),
+        environ=seen,
+    )
+
+
+def doctor_text() -> str:
+    """Return the lines of ``hermes-nb doctor``."""
+    return doctor.as_text(examine())
 
 
 def warm() -> None:

@@ -213,7 +213,7 @@ def test_config_text_shows_and_sets(own_home: Path) -> None:
 def test_the_lines_for_people_never_fail(own_home: Path) -> None:
     runtime = app.runtime()
     assert "No model" in runtime.endpoint_line()
-    assert "Python" in runtime.doctor_text()
+    assert "Python" in app.doctor_text()
     assert runtime.memory_text()
 
 

@@ -1,16 +1,19 @@
 """What the running process offers to an agent that was opened without saying: kernel, approver, surface.
 
 The notebook front end sets it when its extension is loaded; a plain ``Agent.open()`` in a cell then sees the
-live namespace. One value per process, replaced as a whole.
+live namespace. One value per process, replaced as a whole. Imports nothing of ours, because loading the extension
+imports this module.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from hermes_nb.tools.approval import Approver
-from hermes_nb.tools.kernel import KernelPort
+if TYPE_CHECKING:
+    from hermes_nb.tools.approval import Approver
+    from hermes_nb.tools.kernel import KernelPort
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,17 +28,31 @@ class Ambient:
     """Called in the thread that wants to run a turn; raises HermesError when it must not, e.g. inside a tool."""
 
 
+Source = Ambient | Callable[[], Ambient]
+"""A value, or what makes it when it is asked for the first time."""
+
+
 class _Current:
-    value = Ambient()
+    def __init__(self) -> None:
+        self.source: Source = Ambient()
+
+
+_current = _Current()
 
 
 def ambient() -> Ambient:
     """Return what the process offers now."""
-    return _Current.value
+    source = _current.source
+    if isinstance(source, Ambient):
+        return source
+    made = source()
+    if _current.source is source:
+        _current.source = made
+    return made
 
 
-def set_ambient(value: Ambient) -> Ambient:
+def set_ambient(source: Source) -> Source:
     """Set what the process offers and return what it offered before."""
-    before = _Current.value
-    _Current.value = value
+    before = _current.source
+    _current.source = source
     return before

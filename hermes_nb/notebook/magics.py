@@ -9,7 +9,6 @@ import difflib
 import shlex
 import time
 from collections.abc import Callable
-from typing import Any
 
 from IPython.core.error import UsageError
 from IPython.display import display
