@@ -55,7 +55,11 @@ _FILTERED = re.compile(r"content_filter|content_policy|content management policy
 _OVERLOADED = re.compile(r"overloaded|temporarily|try again|timed? ?out|unavailable|provider returned error|upstream"
                          r"|internal (?:server )?error|server_error|api_error|network", re.IGNORECASE)  # fmt: skip
 _RATE = re.compile(r"rate.?limit|too many requests", re.IGNORECASE)
-_KEY_LIKE = re.compile(r"\b(?:sk|pk|key|gsk|xai|AIza|hf|Bearer)[-_ ][A-Za-z0-9_\-*.]{6,}|\bAIza[\w-]{10,}")
+_KEY_LIKE = re.compile(
+    r"\b(?:sk|pk|key|gsk|xai|hf)[-_][A-Za-z0-9_\-*.]{6,}|\bBearer [A-Za-z0-9_\-*.]{6,}|\bAIza[\w-]{10,}"
+    # A word after "key" is a key when it has a digit: "API key provided" is none.
+    r"|(?<=\bkey )(?=[A-Za-z_\-*.]*[0-9])[A-Za-z0-9_\-*.]{6,}"
+)
 _TAGS = re.compile(r"<(?:script|style)\b.*?</(?:script|style)>|<[^>]*>", re.IGNORECASE | re.DOTALL)
 
 

@@ -163,7 +163,8 @@ class OpenAIProvider:
         if self.endpoint.model in names:
             return error
         more = f" and {len(names) - 12} more" if len(names) > 12 else ""
-        return ModelNotFound(f"{error} It serves: {', '.join(names[:12])}{more}.", status=error.status, code=error.code)
+        text = f"{str(error).rstrip('.')}. It serves: {', '.join(names[:12])}{more}."
+        return ModelNotFound(text, status=error.status, code=error.code)
 
 
 class _Reader:

@@ -18,7 +18,7 @@ CALL_LOST = (
 )
 NO_ANSWER = "(no answer: the turn was interrupted)"
 NO_ANSWER_FAILED = "(no answer: the turn failed)"
-NO_ANSWER_LOST = "(no answer: the process ended)"
+NO_ANSWER_LOST = "(no answer was stored: the process ended, or could not write)"
 
 
 _FENCED = re.compile(r"^(`{3,}|~{3,})[^\n`]*\n(.*?)^\1`*[ \t]*$", re.MULTILINE | re.DOTALL)

@@ -36,7 +36,7 @@ def open_or_replace(path: Path, open_file: Callable[[], T]) -> tuple[T, str | No
                 aside = _move_aside(path)
                 return open_file(), (
                     f"The store {path} was damaged ({damage.__cause__}). It was moved to {aside}, nothing of it was "
-                    "deleted, and a new store was begun. A backup can be restored with: hermes-nb restore FILE"
+                    f"deleted, and a new store was begun. What can still be read of it: sqlite3 {aside} .recover"
                 )
     except Timeout as exc:
         raise StoreBusy(f"Another process is repairing {path}. Try again in a minute.") from exc

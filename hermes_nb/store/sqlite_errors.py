@@ -54,8 +54,8 @@ def translate(error: sqlite3.Error, path: Path) -> StoreError:
         return StoreFull(f"There is no room to write {path} ({error}). Nothing was written; free some space.")
     if is_corrupt(error):
         return StoreCorrupt(
-            f"The store {path} is damaged ({error}). Restore a backup with: hermes-nb restore FILE, or close all "
-            "kernels and move the file away; a new one is then begun."
+            f"The store {path} is damaged ({error}). Restart the kernels that use it: the file is then moved aside, "
+            "nothing of it is deleted, and a new one is begun."
         )
     if primary == sqlite3.SQLITE_CANTOPEN:
         return StoreError(
