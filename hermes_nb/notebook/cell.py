@@ -32,10 +32,10 @@ from hermes_nb.notebook.display import CellOutput, bind_result, short_traceback
 from hermes_nb.notebook.executor import Foreground, Idle, wait_for
 from hermes_nb.notebook.frontend import AnswerBy, FrontEnd, front_end, notebook_path
 from hermes_nb.notebook.kernel import InProcessKernel, ToolCode
-from hermes_nb.notebook.namespace import summaries
+from hermes_nb.notebook.namespace import summaries, unknown_name
 from hermes_nb.notebook.render import TurnView
 from hermes_nb.store.store import Store
-from hermes_nb.tools.toolsets import mask_for
+from hermes_nb.tools.toolsets import first_unknown, mask_for
 
 _JOIN_SECONDS = 1.0
 """How long an interrupted cell waits for its worker; a worker stuck in a read is left behind as a daemon."""
@@ -230,6 +230,11 @@ class CellRunner:
         approver = self._approver(seen, view, driver, blocking, arguments.background)
         # A run that nobody watches may have inherited the notebook of the kernel that started it.
         agent = self._agent(choice.session, arguments, None if seen.headless else notebook)
+        problem = first_unknown(agent.registry, arguments.toolsets, "-t")
+        problem = problem or first_unknown(agent.registry, arguments.without, "--without")
+        problem = problem or unknown_name(self.shell, arguments.variables)
+        if problem:
+            raise ArgumentsInvalid(problem)
         masked, warnings = mask_for(
             agent.registry,
             [tool.name for tool in agent.selection.sent],

@@ -6,6 +6,7 @@ by the attributes such objects have. A summary never fails: an object whose repr
 
 from __future__ import annotations
 
+import difflib
 import reprlib
 import types
 from collections.abc import Mapping, Sequence
@@ -48,6 +49,16 @@ def summaries(shell: Any, names: Sequence[str] | None) -> list[Variable]:
         value = shell.user_ns[name]
         found.append(Variable(name, type_name(value), _MASKED if is_secret_name(name) else summary(value)))
     return found
+
+
+def unknown_name(shell: Any, names: Sequence[str]) -> str | None:
+    """Return what is wrong with the first of ``names`` that is no variable, with a near one; None when all are."""
+    for name in names:
+        if name not in shell.user_ns:
+            near = difflib.get_close_matches(name, own_names(shell), n=1)
+            hint = f" Did you mean {near[0]}?" if near else " Run the cell that makes it first."
+            return f"-v names {name!r}, and there is no such variable.{hint}"
+    return None
 
 
 def type_name(value: Any) -> str:

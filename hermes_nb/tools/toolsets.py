@@ -87,9 +87,20 @@ def expand(registry: Registry, names: Iterable[str], warnings: list[str], origin
         elif name in tools:
             found.add(name)
         else:
-            hint = near(name, [*toolsets, *tools]) or f" There are: {', '.join(toolsets) or 'none'}."
-            warnings.append(f"{origin} names {name!r}, which is no toolset or tool.{hint}")
+            warnings.append(_unknown(name, toolsets, tools, origin))
     return found
+
+
+def first_unknown(registry: Registry, names: Iterable[str], origin: str) -> str | None:
+    """Return what is wrong with the first of ``names`` that is no toolset or tool, with a near one, or None."""
+    toolsets, tools = registry.toolsets(), set(registry.names())
+    known = {*toolsets, *tools, *EVERYTHING}
+    return next((_unknown(name, toolsets, tools, origin) for name in names if name not in known), None)
+
+
+def _unknown(name: str, toolsets: Mapping[str, Toolset], tools: set[str], origin: str) -> str:
+    hint = near(name, [*toolsets, *tools]) or f" There are: {', '.join(toolsets) or 'none'}."
+    return f"{origin} names {name!r}, which is no toolset or tool.{hint}"
 
 
 def _walk(
