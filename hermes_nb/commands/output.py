@@ -11,6 +11,8 @@ from typing import Any
 
 import click
 
+from hermes_nb.core.terminal import terminal_text as terminal_text
+
 as_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
@@ -41,11 +43,6 @@ def note(text: str) -> None:
 def on_terminal() -> bool:
     """Say whether a person can be asked."""
     return sys.stdin.isatty() and sys.stderr.isatty()
-
-
-def terminal_text(text: str) -> str:
-    """Return text that cannot steer the terminal: it may come from a model or a file."""
-    return "".join(char if char in "\n\t" or unicodedata.category(char) != "Cc" else "\ufffd" for char in text)
 
 
 def _one_line(text: str) -> str:

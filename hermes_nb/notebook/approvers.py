@@ -16,9 +16,11 @@ from typing import Any, Protocol
 
 from hermes_nb.core.names import ApprovalState
 from hermes_nb.core.secrets import mask
+from hermes_nb.core.terminal import terminal_text
 from hermes_nb.core.types import ApprovalRequest
 from hermes_nb.notebook.executor import Interrupts
 from hermes_nb.notebook.render import TurnView
+from hermes_nb.notebook.terminal import TerminalView
 
 _SECONDS_BETWEEN_LOOKS = 0.1
 
@@ -118,7 +120,13 @@ class InputApprover:
 
     surface = "input"
 
-    def __init__(self, answers: Answers, view: TurnView | None, post: Post, interrupts: Interrupts | None) -> None:
+    def __init__(
+        self,
+        answers: Answers,
+        view: TurnView | TerminalView | None,
+        post: Post,
+        interrupts: Interrupts | None,
+    ) -> None:
         self._answers = answers
         self._view = view
         self._post = post
@@ -139,7 +147,7 @@ class InputApprover:
         if self._view is not None:
             self._view.freeze()
         asked, body = question(request)
-        print(f"{asked}\n{body}")
+        print(terminal_text(f"{asked}\n{body}"))
         try:
             with self._answered_elsewhere(request.id):
                 yes = input("Allow this? [y/N] ").strip().lower() in ("y", "yes")

@@ -34,6 +34,7 @@ from hermes_nb.notebook.frontend import AnswerBy, FrontEnd, front_end, notebook_
 from hermes_nb.notebook.kernel import InProcessKernel, ToolCode
 from hermes_nb.notebook.namespace import summaries, unknown_name
 from hermes_nb.notebook.render import TurnView
+from hermes_nb.notebook.terminal import TerminalView
 from hermes_nb.store.store import Store
 from hermes_nb.tools.toolsets import first_unknown, mask_for
 
@@ -69,7 +70,7 @@ class Running:
     id: str
     agent: Agent
     options: TurnOptions
-    view: TurnView
+    view: TurnView | TerminalView
     driver: Foreground | Idle
     approver: WidgetApprover | InputApprover | None
     question: str
@@ -221,7 +222,7 @@ class CellRunner:
             notebook=notebook,
             headless=seen.headless,
         )
-        view = TurnView(CellOutput(), live=not seen.headless)
+        view = TerminalView() if seen.terminal else TurnView(CellOutput(), live=not seen.headless)
         if arguments.background:
             kernel = getattr(self.shell, "kernel", None)
             driver: Foreground | Idle = Idle(asyncio.get_running_loop(), getattr(kernel, "_main_asyncio_lock", None))
@@ -246,7 +247,7 @@ class CellRunner:
             masked=masked,
             mode=arguments.approve,
             recall=[f"{v.name}: {v.type}: {v.summary}" for v in summaries(self.shell, arguments.variables)],
-            surface="notebook" if seen.in_kernel else "terminal",
+            surface="terminal" if seen.terminal else "notebook",
             kernel=InProcessKernel(self.shell, driver, self.tool_code),
             approver=approver,
         )
@@ -269,12 +270,17 @@ class CellRunner:
         )
 
     def _approver(
-        self, seen: FrontEnd, view: TurnView, driver: Foreground | Idle, blocking: bool, background: bool
+        self,
+        seen: FrontEnd,
+        view: TurnView | TerminalView,
+        driver: Foreground | Idle,
+        blocking: bool,
+        background: bool,
     ) -> WidgetApprover | InputApprover | None:
         if seen.answer_by is AnswerBy.NOBODY:
             return None
         answers = self.runtime.store.approvals
-        if seen.answer_by is AnswerBy.WIDGET and (background or not blocking):
+        if isinstance(view, TurnView) and (background or not blocking):
             return WidgetApprover(answers, view, driver.post)
         if background:
             return None

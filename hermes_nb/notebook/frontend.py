@@ -30,6 +30,11 @@ class FrontEnd:
     def headless(self) -> bool:
         return self.answer_by is AnswerBy.NOBODY
 
+    @property
+    def terminal(self) -> bool:
+        """Whether output is text that stays as printed: a plain IPython, a console."""
+        return not self.in_kernel or self.answer_by is AnswerBy.INPUT
+
 
 def front_end(shell: Any) -> FrontEnd:
     """Read the front end from the parent message of the cell that runs now.

@@ -161,7 +161,7 @@ class TurnView:
             self._open = self._show(data, kind="text", block=self._block, state=state)
 
     def _tool_started(self, call: ToolCall) -> None:
-        arguments = _arguments(call)
+        arguments = shown_arguments(call)
         if self._live or call.name == "python":
             # Headless, code stands above the output it makes; other tools are shown with their result.
             data = _tool_bundle(call.name, arguments, None, "runs" if self._live else "")
@@ -171,7 +171,7 @@ class TurnView:
             self._tools[call.id] = _Tool(None, arguments)
 
     def _tool_finished(self, call: ToolCall, result: ToolResult, seconds: float) -> None:
-        tool = self._tools.pop(call.id, None) or _Tool(None, _arguments(call))
+        tool = self._tools.pop(call.id, None) or _Tool(None, shown_arguments(call))
         outcome = "failed" if result.is_error else "ok"
         state = "error" if result.is_error else "done"
         if self._live and tool.handle is not None:
@@ -186,22 +186,25 @@ class TurnView:
             self.note(f"{call.name}: {result.note}", "warning" if result.is_error else "info")
 
     def _footer(self, result: TurnResult) -> None:
-        parts = [*result.persisted]
-        if result.status is not TurnStatus.COMPLETE:
-            parts.insert(0, {TurnStatus.LIMIT: "stopped at the step limit"}.get(result.status, result.status.value))
-        if self._endpoint == "offline demo model" or self._live:
-            parts.append(self._endpoint if self._endpoint == "offline demo model" else result.model)
-        if self._live:
-            parts.append(_usage(result.usage))
-            parts.append(f"session {result.session_id[-8:]}")
-        text = " · ".join(part for part in parts if part)
+        text = footer_line(result, self._endpoint, live=self._live)
         self._ids = {**self._ids, "usage": _usage_fields(result.usage), "model": result.model}
-        if not text:
-            text = "done"
         self._show({"text/plain": text, "text/markdown": f"*{_inline(text)}*"}, kind="turn", status=result.status.value)
 
 
 def _state_of(status: TurnStatus) -> str:
+def footer_line(result: TurnResult, endpoint: str, *, live: bool) -> str:
+    """Return what a turn ends with: how it ended, what was persisted and, live, what it cost."""
+    parts = [*result.persisted]
+    if result.status is not TurnStatus.COMPLETE:
+        parts.insert(0, {TurnStatus.LIMIT: "stopped at the step limit"}.get(result.status, result.status.value))
+    if endpoint == "offline demo model" or live:
+        parts.append(endpoint if endpoint == "offline demo model" else result.model)
+    if live:
+        parts.append(_usage(result.usage))
+        parts.append(f"session {result.session_id[-8:]}")
+    return " · ".join(part for part in parts if part) or "done"
+
+
     return "done" if status in (TurnStatus.COMPLETE, TurnStatus.LIMIT) else status.value
 
 
@@ -227,7 +230,7 @@ def _inline(text: str) -> str:
     return "".join("\\" + ch if ch in "\\`*_[]<>#|" else ch for ch in text)
 
 
-def _arguments(call: ToolCall) -> str:
+def shown_arguments(call: ToolCall) -> str:
     """Return a call's arguments as people read them: code as code, the rest as ``name: value`` lines."""
     try:
         values = json.loads(call.arguments or "{}")
@@ -243,12 +246,17 @@ def _arguments(call: ToolCall) -> str:
     )
 
 
-def _tool_bundle(name: str, arguments: str, result: ToolResult | None, outcome: str) -> Bundle:
+def gist(arguments: str) -> str:
+    """Return the first line of a call's arguments, cut."""
     first = arguments.strip().partition("\n")[0]
-    gist = first if len(first) <= 80 else first[:79] + "…"
+    return first if len(first) <= 80 else first[:79] + "…"
+
+
+def _tool_bundle(name: str, arguments: str, result: ToolResult | None, outcome: str) -> Bundle:
+    first = gist(arguments)
     said = result.note if result is not None else None
     note = f" — {said}" if said and not outcome.startswith(said) else ""
-    title = f"{name}: {gist}" if gist else name
+    title = f"{name}: {first}" if first else name
     plain = f"{title}{note}" + (f" [{outcome}]" if outcome else "")
     details = f"<pre>{html.escape(_cut(arguments))}</pre>" if arguments else ""
     if result is not None and result.content:
@@ -257,7 +265,7 @@ def _tool_bundle(name: str, arguments: str, result: ToolResult | None, outcome: 
     return {
         "text/plain": plain,
         "text/html": (
-            f"<details><summary>🔧 <b>{html.escape(name)}</b> <code>{html.escape(gist)}</code>"
+            f"<details><summary>🔧 <b>{html.escape(name)}</b> <code>{html.escape(first)}</code>"
             f"{html.escape(note)}{right}</summary>{details}</details>"
         ),
     }
