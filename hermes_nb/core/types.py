@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from hermes_nb.core.inert import inert
 from hermes_nb.core.names import ApprovalState, MessageStatus, ParentKind, TurnStatus
 
 Wire = dict[str, Any]
@@ -208,4 +209,4 @@ class TurnResult:
         return self.text
 
     def _repr_markdown_(self) -> str:
-        return self.text
+        return inert(self.text)

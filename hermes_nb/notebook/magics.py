@@ -15,6 +15,7 @@ from IPython.display import display
 
 from hermes_nb.core.config import Settings, set_value
 from hermes_nb.core.errors import ConfigError, HermesError
+from hermes_nb.core.inert import inert
 from hermes_nb.core.names import ApprovalState
 from hermes_nb.core.types import Session
 from hermes_nb.notebook.approvers import question
@@ -60,7 +61,8 @@ def _command(runner: CellRunner, line: str) -> str:
 
 def _show(markdown: str) -> None:
     plain = markdown.replace("`", "").replace("**", "")
-    display({"text/plain": plain, "text/markdown": markdown}, raw=True)
+    # Titles, messages and what is remembered are texts of others.
+    display({"text/plain": plain, "text/markdown": inert(markdown)}, raw=True)
 
 
 def _session(runner: CellRunner) -> Session | None:

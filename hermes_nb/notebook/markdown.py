@@ -1,4 +1,4 @@
-"""Small, pure steps on Markdown for display: where a text may be cut, and remote images made into links."""
+"""Where a Markdown text may be cut, so that each part is whole by itself. Pure."""
 
 from __future__ import annotations
 
@@ -6,11 +6,6 @@ import re
 from collections.abc import Iterator
 
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})", re.M)
-_CODE_SPAN = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)", re.S)
-_REMOTE_IMAGE = re.compile(r"!(?=\[[^\]]*\](?:\(\s*<?\s*(?:[a-z][a-z0-9+.-]*:)?//|\[))", re.I)
-_HTML_LOADER = re.compile(
-    r"<(?=/?\s*(?:img|picture|source|video|audio|iframe|object|embed|link|style|script|svg|base)\b)", re.I
-)
 
 
 def _parts(text: str) -> Iterator[tuple[str, bool]]:
@@ -29,26 +24,6 @@ def _parts(text: str) -> Iterator[tuple[str, bool]]:
             yield text[start:end], True
             start, fence = end, ""
     yield text[start:], bool(fence)
-
-
-def without_remote_images(text: str) -> str:
-    """Return ``text`` with images of other hosts turned into links, outside code.
-
-    Showing an image sends a request to its host; a model that was talked into it could leak data that way.
-    """
-
-    def cleaned(piece: str) -> str:
-        out, last = [], 0
-        for span in _CODE_SPAN.finditer(piece):
-            out += [_defuse(piece[last : span.start()]), span[0]]
-            last = span.end()
-        return "".join([*out, _defuse(piece[last:])])
-
-    return "".join(piece if fenced else cleaned(piece) for piece, fenced in _parts(text))
-
-
-def _defuse(text: str) -> str:
-    return _HTML_LOADER.sub("&lt;", _REMOTE_IMAGE.sub("", text))
 
 
 def safe_cut(text: str, at_least: int) -> int:

@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from hermes_nb.agent import events
+from hermes_nb.core.inert import inert
 from hermes_nb.core.names import MIME_TURN, TurnStatus
 from hermes_nb.core.types import ToolCall, ToolResult, TurnResult, Usage
-from hermes_nb.notebook.markdown import safe_cut, without_remote_images
+from hermes_nb.notebook.markdown import safe_cut
 
 Bundle = dict[str, Any]
 
@@ -151,7 +152,7 @@ class TurnView:
         return self._output.show(data, metadata)
 
     def _text(self, text: str, state: str) -> None:
-        shown = without_remote_images(text)
+        shown = inert(text)
         data: Bundle = {"text/plain": _short(shown), "text/markdown": shown}
         if self._open is not None:
             facts = {"v": 1, "kind": "text", "block": self._block, "state": state}
