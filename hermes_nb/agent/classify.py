@@ -133,8 +133,8 @@ def from_status(
         )
     if status in (400, 403, 404, 422) and _NO_MODEL.search(subject):
         return ModelNotFound(
-            f"{where} does not serve the model {endpoint.model!r}. Choose another with `%hermes model NAME` "
-            f"or HERMES_NB_MODEL.{quoted}",
+            f"{where} does not serve the model {endpoint.model!r}. Choose another with `%hermes model NAME`, or for "
+            f"new sessions with HERMES_NB_MODEL.{quoted}",
             status=status,
             code=code,
         )
