@@ -17,6 +17,12 @@ from hermes_nb.tools.preview import diff_of
 from hermes_nb.tools.tool import Tool, ToolContext
 
 
+CHANGED = (
+    "Not run: the file changed while the question stood, so the user agreed to another change than this would make. "
+    "Read the file again, then call again."
+)
+
+
 class ApprovalGate:
     """The gate of one turn. ``chosen``: somebody set the mode; without an approver an unchosen one is ``deny``."""
 
@@ -66,6 +72,8 @@ class ApprovalGate:
             pending = request.state is ApprovalState.PENDING
             turn.emit(ApprovalAsked(request) if pending else ApprovalClosed(request))
 
+        cwd = self._context.cwd
+        shown = diff_of(tool, arguments, cwd=cwd)
         answer = ask(
             self._store,
             self._approver,
@@ -73,7 +81,7 @@ class ApprovalGate:
             tool=tool.name,
             arguments=arguments,
             reason=reason,
-            diff=diff_of(tool, arguments, cwd=self._context.cwd),
+            diff=shown,
             lease=turn.lease,
             cancel=turn.cancel,
             emit=emit,
@@ -81,5 +89,6 @@ class ApprovalGate:
         if turn.cancel.cancelled:
             raise Cancelled("interrupted")
         if answer.state is ApprovalState.APPROVED:
-            return None
+            # Nobody agreed to lose what was written while the question stood, or to another file behind a link.
+            return None if diff_of(tool, arguments, cwd=cwd) == shown else ToolResult(CHANGED, is_error=True)
         return ToolResult(refusal(answer), is_error=True, note=answer.state.value)

@@ -7,11 +7,12 @@ import json
 import click
 
 from hermes_nb import app
-from hermes_nb.commands.output import as_json_option, note, print_json, terminal_text, when
+from hermes_nb.commands.output import as_json_option, note, print_json, when
 from hermes_nb.core.errors import ConfigError
 from hermes_nb.core.names import ApprovalState
 from hermes_nb.core.types import ApprovalRequest
 from hermes_nb.store.store import Store
+from hermes_nb.tools.preview import readable
 
 SURFACE = "command line"
 
@@ -56,16 +57,16 @@ def question_text(request: ApprovalRequest) -> str:
     """Return a question for a terminal: what would run, and why it is asked."""
     lines = [f"{request.id}  {request.tool}  {when(request.asked)}", f"  asks because: {request.reason}"]
     if request.diff:
-        lines += ["  " + line for line in request.diff.splitlines()]
+        lines += ["  " + line for line in readable(request.diff).splitlines()]
     else:
         for name, value in request.arguments.items():
-            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            text = readable(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
             lines += (
                 [f"  {name}:", *("    " + line for line in text.splitlines())]
                 if "\n" in text
                 else [f"  {name}: {text}"]
             )
-    return terminal_text("\n".join(lines))
+    return readable("\n".join(lines))
 
 
 def _answer(id: str, state: ApprovalState) -> None:

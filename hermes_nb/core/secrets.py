@@ -112,6 +112,17 @@ def mask(text: str, values: Iterable[str] = ()) -> str:
     return _BARE.sub(lambda found: f"{found[1]}{MASK}" if _has_digit(found[2]) else found[0], text)
 
 
+def mask_keys(text: str) -> str:
+    """Return ``text`` with known secrets and plain keys masked, and nothing else.
+
+    For what a person is asked to allow. ``mask`` also takes what stands beside words such as "password" or between
+    the lines of a key block; whoever writes the text could hide code there from the eyes that must judge it.
+    """
+    for value in sorted(_known | _of_environment(), key=len, reverse=True):
+        text = text.replace(value, MASK)
+    return _TOKENS.sub(lambda found: MASK if _has_digit(found[0]) else found[0], text)
+
+
 @lru_cache(maxsize=4096)
 def is_secret_name(name: str) -> bool:
     """Tell whether a variable, setting or environment name is likely to hold a secret.

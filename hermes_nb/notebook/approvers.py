@@ -15,12 +15,12 @@ from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 from hermes_nb.core.names import ApprovalState
-from hermes_nb.core.secrets import mask
 from hermes_nb.core.terminal import terminal_text
 from hermes_nb.core.types import ApprovalRequest
 from hermes_nb.notebook.executor import Interrupts
 from hermes_nb.notebook.render import TurnView
 from hermes_nb.notebook.terminal import TerminalView
+from hermes_nb.tools.preview import readable
 
 _SECONDS_BETWEEN_LOOKS = 0.1
 
@@ -40,10 +40,10 @@ class Post(Protocol):
 
 
 def question(request: ApprovalRequest) -> tuple[str, str]:
-    """Return what is asked as ``(sentence, code or arguments)``, secrets masked."""
+    """Return what is asked as ``(sentence, code or arguments)``, each character visible and keys masked."""
     arguments = dict(request.arguments)
     body = arguments["code"] if set(arguments) == {"code"} else json.dumps(arguments, ensure_ascii=False, indent=1)
-    return f"{request.tool}: {request.reason}", mask(request.diff or str(body))
+    return readable(f"{request.tool}: {request.reason}"), readable(request.diff or str(body))
 
 
 def record(request: ApprovalRequest) -> dict[str, str]:
