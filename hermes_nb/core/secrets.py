@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from itertools import pairwise
 
@@ -21,10 +21,17 @@ def _set(text: str) -> frozenset[str]:
 
 
 _MIN_KNOWN = 8
-_WORD = r"(?:pass(?:word|wd|phrase)|pwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|secret[_-]?key)"
+_MIN_GIVEN = 6
+_WORD = (
+    r"(?:pass(?:word|wd|phrase)|pwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|secret[_-]?key"
+    r"|密码|密钥|口令|パスワード|비밀번호|contraseña|passwort|пароль)"
+)
+_WORDS_LOWER = (
+    "pass", "pwd", "secret", "token", "key", "密", "口令", "パスワード", "비밀번호", "contraseña", "пароль",
+)  # fmt: skip
 _PLACEHOLDERS = _set(
-    "string integer number boolean required optional password username changeme example placeholder undefined "
-    "disabled enabled deprecated unchanged protected"
+    "string integer number boolean required optional pass passwd password pwd secret token username changeme example "
+    "placeholder undefined disabled enabled deprecated unchanged protected authorization"
 )
 
 _TOKENS = re.compile(
@@ -49,21 +56,34 @@ _KEY_BLOCK = re.compile(
     re.DOTALL,
 )
 _HEADER = re.compile(
-    r"""((?:proxy-)?authorization["']?\s{0,4}[:=]\s{0,4}["']?(?:(?:bearer|basic|token|bot|digest)\s{1,4})?+)(?!\[masked)"""
+    r"""((?:proxy-)?authorization["']?\s{0,4}[:=]\s{0,4}(["']?)((?:bearer|basic|token|bot|digest)\s{1,4})?+)(?!\[masked)"""
     r"""([^\s"',;}\]]{6,})""",
     re.IGNORECASE,
 )
-_COOKIE = re.compile(r"""((?:^|[\s"'])(?:set-)?cookie["']?\s{0,4}:\s{0,4}["']?)([^\s"'][^\n"']{7,})""", re.IGNORECASE)
+_COOKIE = re.compile(
+    r"""((?:^|[\s"'])(?:set-)?cookie["']?\s{0,4}:\s{0,4}["']?)([\w.$-]{1,80}=[^\s"'={][^\n"']{3,})""", re.IGNORECASE
+)
 _BEARER = re.compile(r"(\bbearer\s{1,4})([A-Za-z0-9._~+/=-]{12,})", re.IGNORECASE)
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s/:@\"'<>]{0,100}:)([^\s/@\"'<>]{1,200})(@)")
 _WEBHOOK = re.compile(
     r"(https://(?:hooks\.slack\.com/services/|(?:\w{1,20}\.)?discord(?:app)?\.com/api/webhooks/\d{1,30}/))([A-Za-z0-9_/-]{8,})"
 )
-_QUOTED = re.compile(rf"""({_WORD}["']?\s{{0,4}}[:=]\s{{0,4}})(["'])([^"'\n]{{4,500}})(\2)""", re.IGNORECASE)
+_QUOTED = re.compile(
+    rf"""((?:public[_-]?key[_-]?)?({_WORD})["']?\s{{0,4}}[:=：]\s{{0,4}})(["'])([^"'\n]{{4,500}})(\3)""", re.IGNORECASE
+)
 _BARE = re.compile(
-    rf"""({_WORD}\s{{0,2}}[:=]\s{{0,2}})([^\s"'&,;()\[\]{{}}<>]{{6,500}}+)(?![(\[])""",
+    rf"""(({_WORD})\s{{0,2}}[:=：]\s{{0,2}})([^\s"'&,;()\[\]{{}}<>]{{6,500}}+)(?![(\[])""",
     re.IGNORECASE,
 )
+# What stands in code and in forms where a secret could stand: a colour, a type, a format, a token of a tokenizer.
+_HARMLESS = re.compile(
+    r"""\#[0-9A-Fa-f]{3,8} | \[[^\]]*\]? | [<${:].* | .*(?:%(?:\(\w+\))?[sdr]\b|\{\w*\}).* | [A-Za-z]+\?
+    | .*\*{3,}.* | (?:your|some|example|dummy|fake)[_-].* | my[_-](?:secret|token|password|key|api[_-]?key) | (?:https?|file)://.*
+    | [~./]{1,2}/.*""",
+    re.VERBOSE | re.IGNORECASE | re.DOTALL,
+)
+_NUMBER = re.compile(r"[+-]?(?:0[xX][0-9A-Fa-f_]+|[\d_,]*\.?\d+(?:[eE][+-]?\d+)?[kKmM%]?)[.,;:!?]*")
+_DOTTED = re.compile(r"[A-Za-z_]\w*(?:[.:][A-Za-z_]\w*)+")
 _ENV_LINE = re.compile(r"^((?:export\s+)?([A-Z][A-Z0-9_]{2,80})=)([\"']?)([^\s\"'$#]{4,500})(\3)[ \t]*$", re.MULTILINE)
 
 _SECRET_WORDS = _set(
@@ -83,33 +103,68 @@ _MEASURES = _set(
 _known: set[str] = set()
 
 
-def remember(value: str) -> None:
+def remember(value: str | None) -> None:
     """Mask ``value`` from now on in everything that this process masks; a short value is ignored."""
-    if len(value) >= _MIN_KNOWN:
+    if value and len(value) >= _MIN_KNOWN:
         _known.add(value)
 
 
+def known_values(values: Iterable[str] = ()) -> tuple[str, ...]:
+    """Return every value that ``mask`` looks for now, longest first: ``values``, remembered ones, the environment's."""
+    given = {value for value in values if len(value) >= _MIN_GIVEN}
+    # A value that is part of the mask itself would be found in it again.
+    return tuple(sorted((v for v in given | _known | _of_environment() if v not in MASK), key=len, reverse=True))
+
+
 def mask(text: str, values: Iterable[str] = ()) -> str:
-    """Return ``text`` with secrets replaced by ``[masked]``.
+    """Return ``text`` with secrets replaced by ``[masked]``. Linear in the text; a second time changes nothing.
 
     Masked are ``values``, what ``remember`` was told, the values of environment variables with secret names, and
     whatever has the shape of a secret.
     """
-    given = {value for value in values if len(value) >= 6}
-    for value in sorted(given | _known | _of_environment(), key=len, reverse=True):
+    return mask_known(text, known_values(values))
+
+
+def mask_known(text: str, known: Iterable[str]) -> str:
+    """``mask`` for many texts at one moment: ``known`` is what ``known_values`` returned."""
+    for value in known:
         text = text.replace(value, MASK)
     if len(text) < 8:
         return text
-    text = _KEY_BLOCK.sub(MASK, text)
-    text = _HEADER.sub(lambda found: f"{found[1]}{MASK}", text)
-    text = _COOKIE.sub(lambda found: f"{found[1]}{MASK}", text)
+    # Most text has none of the words; looking for them first makes masking several times as fast.
+    lower = text.lower()
+    if "private key" in lower:
+        text = _KEY_BLOCK.sub(MASK, text)
+    if "authorization" in lower:
+        text = _HEADER.sub(_header, text)
+    if "cookie" in lower:
+        text = _COOKIE.sub(lambda found: f"{found[1]}{MASK}", text)
     text = _TOKENS.sub(lambda found: MASK if _has_digit(found[0]) else found[0], text)
-    text = _BEARER.sub(lambda found: f"{found[1]}{MASK}" if _has_digit(found[2]) else found[0], text)
-    text = _URL.sub(lambda found: f"{found[1]}{MASK}{found[3]}", text)
-    text = _WEBHOOK.sub(lambda found: f"{found[1]}{MASK}", text)
-    text = _QUOTED.sub(_quoted, text)
-    text = _ENV_LINE.sub(_env_line, text)
-    return _BARE.sub(lambda found: f"{found[1]}{MASK}" if _has_digit(found[2]) else found[0], text)
+    if "bearer" in lower:
+        text = _BEARER.sub(lambda found: f"{found[1]}{MASK}" if _has_digit(found[2]) else found[0], text)
+    if "://" in text:
+        text = _URL.sub(lambda found: found[0] if _ordinary(found[2]) else f"{found[1]}{MASK}{found[3]}", text)
+        text = _WEBHOOK.sub(lambda found: f"{found[1]}{MASK}", text)
+    if any(word in lower for word in _WORDS_LOWER):
+        text = _QUOTED.sub(_quoted, text)
+        text = _BARE.sub(_bare, text)
+    return _ENV_LINE.sub(_env_line, text) if "=" in text else text
+
+
+def secret_values(variables: Mapping[str, object]) -> list[str]:
+    """Return the values of variables with secret names that are worth masking: text of at least 8 characters.
+
+    An ordinary word is left out: it would be masked wherever it stands (``token = "language"`` in a loop over words).
+    """
+    found: list[str] = []
+    for name, value in variables.items():
+        if not isinstance(value, str) or len(value) < _MIN_KNOWN or not is_secret_name(name):
+            continue
+        weak = name.rstrip("_").lower().rsplit("_", 1)[-1] in _LAST_WORDS
+        looks_ordinary = value.isalpha() and len(value) < 16 if weak else value.lower() in _PLACEHOLDERS
+        if not looks_ordinary and not _a_place(value) and value not in os.environ:
+            found.append(value)
+    return found
 
 
 def mask_keys(text: str) -> str:
@@ -145,11 +200,14 @@ def _of_environment() -> set[str]:
         value
         for name, value in os.environ.items()
         if len(value) >= _MIN_KNOWN
-        and (_has_digit(value) or len(value) >= 16)
         and is_secret_name(name)
-        and not value.startswith(("/", "~", ".", "http:", "https:"))
-        and value[1:3] != ":\\"
+        and (_has_digit(value) or len(value) >= 16)
+        and not _a_place(value)
     }
+
+
+def _a_place(value: str) -> bool:
+    return value.startswith(("/", "~", ".", "http:", "https:")) or value[1:3] == ":\\"
 
 
 def _has_digit(value: str) -> bool:
@@ -158,15 +216,46 @@ def _has_digit(value: str) -> bool:
 
 
 def _ordinary(value: str) -> bool:
-    """Tell whether a quoted value is a word rather than a secret."""
+    """Tell whether a value is a word or a piece of code rather than a secret."""
     bare = value.strip()
-    if not bare or bare.lower() in _PLACEHOLDERS or bare[0] in "<${" or set(bare) <= set("*.xX-_") or MASK in bare:
+    if not bare or bare.lower() in _PLACEHOLDERS or set(bare) <= set("*.xX-_") or MASK in bare:
+        return True
+    if _HARMLESS.fullmatch(bare) or _DOTTED.fullmatch(bare):
         return True
     return bare.isalpha() and len(bare) < 8 and (bare.islower() or bare.istitle())
 
 
+def _header(found: re.Match[str]) -> str:
+    value = found[4]
+    literal = found[3] or (found[2] and (_has_digit(value) or len(value) >= 16))
+    if not literal and (not _has_digit(value) or any(char in value for char in "([{`")):
+        return found[0]
+    return found[0] if value[0] in "<{$%" else f"{found[1]}{MASK}"
+
+
 def _quoted(found: re.Match[str]) -> str:
-    return found[0] if _ordinary(found[3]) else f"{found[1]}{found[2]}{MASK}{found[4]}"
+    value = found[4]
+    # A sentence beside such a word is a label ("password": "Enter your password"), not a secret.
+    is_label = any(char.isspace() for char in value) and not _has_digit(value) and "phrase" not in found[2].lower()
+    is_word = found[2].lower() == "token" and value.isalpha() and len(value) < 16
+    if is_label or is_word or _ordinary(value) or _foreign(found[2], value) or found[1].lower().startswith("public"):
+        return found[0]
+    return f"{found[1]}{found[3]}{MASK}{found[5]}"
+
+
+def _bare(found: re.Match[str]) -> str:
+    word, value = found[2].lower(), found[3]
+    if not _has_digit(value) or _ordinary(value) or _foreign(word, value) or "`" in value:
+        return found[0]
+    # ``token: 128000`` is a count and ``password = password1`` a variable.
+    if (word == "token" and _NUMBER.fullmatch(value)) or value.lower().startswith(word):
+        return found[0]
+    return f"{found[1]}{MASK}"
+
+
+def _foreign(word: str, value: str) -> bool:
+    """Whether a value beside a word of another script is prose: a secret is written in ASCII."""
+    return not word.isascii() and not value.isascii()
 
 
 def _env_line(found: re.Match[str]) -> str:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sysconfig
 import time
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes_nb.core.secrets import MASK, is_secret_name, mask, remember
+from hermes_nb.core.secrets import MASK, is_secret_name, mask, remember, secret_values
 
 SECRETS = [
     ("sk-test-1234567890abcdef", "sk-test-1234567890abcdef"),
@@ -41,6 +44,9 @@ SECRETS = [
     ("https://x/?token=abc123def&y=1", "abc123def"),
     ("Set-Cookie: session=abcdef123456; Path=/", "abcdef123456"),
     ("client_secret=AbCd1234EfGh", "AbCd1234EfGh"),
+    ("数据库密码：hunter2x", "hunter2x"),
+    ("パスワード: 'hunter2x'", "hunter2x"),
+    ('headers = {"Authorization": "Bearer mytokenvalue"}', "mytokenvalue"),
 ]
 
 ORDINARY = [
@@ -70,6 +76,23 @@ ORDINARY = [
     "12:30:45 done",
     "df.key_name == 3",
     "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----",
+    "authorization = self.headers.get('authorization')",
+    '"Authorization": authorization if authorization else None,',
+    "authorization: Optional[str] = None",
+    "def set_cookie(self, cookie: Cookie) -> None:",
+    "add the correct Cookie: header to the request",
+    "'Cookie': 'http.cookies',",
+    "see postgres://user:pass@localhost:5432/db and https://user:<password>@host/",
+    'tokenizer.add_special_tokens({"pad_token": "[PAD]", "mask_token": "[MASK]", "eos_token": "</s>"})',
+    'token = "MISSING" if missing else "nan"',
+    "total token: 1234567, per token: 0.00123456, TOKEN = 0x0080FF",
+    "password = password1",
+    "OpenToken = windll.advapi32.OpenProcessToken",
+    "Token: '#ddd0c0',",
+    'PASSWD = "%s:%s" % (user, password)',
+    'labels = {"password": "Enter your password", "token": "Access token"}',
+    '"password": "string?",',
+    "密码：最少8位数字",
 ]
 
 
@@ -166,6 +189,53 @@ def test_secret_names(name: str) -> None:
 )
 def test_ordinary_names(name: str) -> None:
     assert not is_secret_name(name)
+
+
+def test_large_source_files_stay_as_they_are(
+    size: Callable[[int, int], int], figure: Callable[[str, object], None]
+) -> None:
+    """The standard library without its tests: what is masked there is a cookie, a URL with a password, a literal."""
+    library = Path(sysconfig.get_path("stdlib"))
+    files = sorted(f for f in library.rglob("*.py") if not {"test", "tests", "site-packages"} & set(f.parts))
+    changed: list[str] = []
+    seconds = characters = 0.0
+    for file in files[:: size(8, 1)]:
+        text = file.read_text(encoding="utf-8", errors="replace")
+        began = time.process_time()
+        masked = mask(text)
+        seconds += time.process_time() - began
+        characters += len(text)
+        before, after = text.split("\n"), masked.split("\n")
+        changed += [f"{file.name}: {a}" for a, b in zip(before, after, strict=True) if a != b]
+    figure("masked lines in the standard library", f"{len(changed)} of {int(characters):,} characters")
+    figure("masking, million characters a second", f"{characters / seconds / 1e6:.1f}")
+    assert not [line for line in changed if not line.startswith(("cookies.py", "request.py"))]
+
+
+VALUES = st.lists(st.text(min_size=1, max_size=12), max_size=4)
+
+
+@given(st.text(max_size=200), VALUES)
+def test_masking_values_settles(text: str, values: list[str]) -> None:
+    text = text + "".join(f" {value} " for value in values)
+    assert mask(mask(text, values), values) == mask(text, values)
+
+
+def test_values_of_variables_are_secrets_by_name_and_not_ordinary_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_KEY_NAME", "x")
+    variables = {
+        "api_key": "abcdefghijkl",
+        "password": "correcthorse",
+        "token": "language",
+        "auth_token": "language-7",
+        "db_password": "short",
+        "secret": 12345678,
+        "credentials": "/home/ada/creds.json",
+        "openai_key": "SOME_KEY_NAME",
+        "text": "an ordinary sentence",
+        "secret_password": "changeme",
+    }
+    assert secret_values(variables) == ["abcdefghijkl", "correcthorse", "language-7"]
 
 
 @given(st.text(max_size=200))
