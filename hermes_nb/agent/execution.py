@@ -16,8 +16,9 @@ import logging
 import os
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -25,6 +26,7 @@ from hermes_nb.agent.events import ToolFinished, ToolStarted
 from hermes_nb.agent.turn import Turn
 from hermes_nb.core.errors import Cancelled, LeaseLost, StoreError, ToolError
 from hermes_nb.core.names import MAX_PARALLEL, MAX_TOOL_RESULT, Parallel, Verdict, Where
+from hermes_nb.core.secrets import mask
 from hermes_nb.core.types import ToolCall, ToolResult
 from hermes_nb.tools.arguments import parse
 from hermes_nb.tools.policy import Decision
@@ -246,29 +248,39 @@ class Execution:
     def _call(self, tool: Tool, call: Prepared) -> ToolResult:
         """Call the tool's function. Every failure becomes a result; only the turn's own end passes through."""
         try:
-            returned: Any = tool.handler(self._context, **call.arguments)
+            return self._shown(_result_of(tool.handler(self._context, **call.arguments)))
         except (Cancelled, LeaseLost):
             if self._turn.cancel.cancelled or self._turn.over:
                 raise
             return ToolResult("The call was cancelled.", is_error=True, note="cancelled")
-        except ToolError as exc:
-            result = ToolResult(f"Error: {exc}", is_error=True)
-        except (SystemExit, KeyboardInterrupt) as exc:
-            result = ToolResult(f"Error: the tool raised {type(exc).__name__}: {exc}", is_error=True)
-        except StoreError as exc:
-            result = ToolResult(f"Error: {exc}", is_error=True)
-        except Exception as exc:
-            log.warning("tool %s of turn %s failed", tool.name, self._turn.id, exc_info=True)
-            result = ToolResult(f"Error: {type(exc).__name__}: {exc}", is_error=True)
-        else:
-            result = returned if isinstance(returned, ToolResult) else ToolResult(_as_text(returned))
-        return self._capped(result)
+        except (ToolError, StoreError) as exc:
+            failed = f"Error: {exc}"
+        except Exception as exc:  # noqa: BLE001 - whatever a tool raises is for the model
+            text = mask("".join(traceback.format_exception(exc)))
+            log.warning("tool %s of turn %s failed\n%s", tool.name, self._turn.id, text)
+            failed = f"Error: {_said(exc)}"
+        except BaseException as exc:  # noqa: BLE001 - a library's own: nobody would wait for a thread that it ends
+            failed = f"Error: the tool raised {_said(exc)}"
+        return self._shown(ToolResult(failed, is_error=True))
 
-    def _capped(self, result: ToolResult) -> ToolResult:
+    def _shown(self, result: ToolResult) -> ToolResult:
+        """Return what is stored and sent of a result: secrets masked, and no longer than there is room."""
         limit = min(MAX_TOOL_RESULT, max(_FLOOR, _TURN_LIMIT - self._used))
-        if len(result.content) <= limit:
-            return result
-        return ToolResult(shorten(result.content, limit), result.is_error, result.note, result.images, result.persisted)
+        note = None if result.note is None else mask(result.note)
+        return replace(result, content=shorten(mask(result.content), limit), note=note)
+
+
+def _result_of(returned: Any) -> ToolResult:
+    if isinstance(returned, ToolResult):
+        return returned if isinstance(returned.content, str) else replace(returned, content=_as_text(returned.content))
+    return ToolResult(_as_text(returned))
+
+
+def _said(exc: BaseException) -> str:
+    try:
+        return f"{type(exc).__name__}: {exc}"
+    except Exception:  # noqa: BLE001 - its own text fails
+        return type(exc).__name__
 
 
 def _as_text(value: Any) -> str:

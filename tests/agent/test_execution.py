@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -15,13 +17,20 @@ from hermes_nb.agent.agent import TurnOptions
 from hermes_nb.agent.execution import Prepared, plan, shorten
 from hermes_nb.core.errors import ToolError
 from hermes_nb.core.names import MAX_PARALLEL, MAX_TOOL_RESULT, ApprovalMode, Parallel, Risk, Where
-from hermes_nb.core.types import ToolCall, ToolRecord, TurnResult
+from hermes_nb.core.types import ToolCall, ToolRecord, ToolResult, TurnResult
 from hermes_nb.tools.tool import Tool
 
 READ = tool("read", lambda c, path: "", properties={"path": {"type": "string"}}, parallel=Parallel.PATH)
 WRITE = tool("write", lambda c, path: "", properties={"path": {"type": "string"}}, parallel=Parallel.PATH)
 SAFE = tool("safe", lambda c: "", parallel=Parallel.SAFE)
 NEVER = tool("never", lambda c: "")
+
+
+class Mute(BaseException):
+    """Neither an Exception nor able to say what it is."""
+
+    def __str__(self) -> str:
+        raise ValueError("no text")
 
 
 def segments(cwd: Path, *calls: tuple[Tool | None, dict[str, Any]]) -> list[list[int]]:
@@ -183,6 +192,9 @@ def test_broken_arguments_do_not_take_the_good_calls_along(tmp_path: Path) -> No
         (SystemExit(3), "SystemExit"),
         (KeyboardInterrupt(), "KeyboardInterrupt"),
         (RecursionError(), "RecursionError"),
+        (asyncio.CancelledError(), "CancelledError"),
+        (GeneratorExit(), "GeneratorExit"),
+        (Mute(), "Mute"),
     ],
     ids=lambda value: type(value).__name__,
 )
@@ -190,9 +202,41 @@ def test_whatever_a_tool_raises_is_a_result(tmp_path: Path, error: BaseException
     def fail(context: Any) -> str:
         raise error
 
-    record = one(tmp_path, tool("fail", fail))
-    assert record.is_error
-    assert shown in record.content
+    # Alone, and beside another call in a thread of its own.
+    for tools in ([tool("fail", fail)], [tool("fail", fail, parallel=Parallel.SAFE)]):
+        result = ran(tmp_path, tools, [("fail", {}), ("fail", {})])
+        assert [record.is_error for record in result.tool_calls] == [True, True]
+        assert shown in result.tool_calls[0].content
+
+
+@pytest.mark.parametrize("parallel", [Parallel.SAFE, Parallel.NEVER])
+def test_a_result_that_cannot_be_shown_is_an_error(tmp_path: Path, parallel: Parallel) -> None:
+    tools = [
+        tool("mute", lambda context: Mute(), parallel=parallel),
+        tool("empty", lambda context: ToolResult(None), parallel=parallel),  # type: ignore[arg-type]
+    ]
+    result = ran(tmp_path, tools, [("mute", {}), ("empty", {})])
+    assert [record.is_error for record in result.tool_calls] == [True, False]
+
+
+def test_case_136_no_tool_stores_logs_or_returns_a_secret(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secrets = ("sk-test-1234567890abcdef", "an-unusual-value-7", "p4ssw0rd")
+    monkeypatch.setenv("CONFIGURED_API_KEY", secrets[1])
+    text = f"Authorization: Bearer {secrets[0]} {secrets[1]} https://u:{secrets[2]}@host/"
+
+    def fail(context: Any) -> str:
+        raise ValueError(text)
+
+    caplog.set_level(logging.DEBUG)
+    tools = [tool("tell", lambda context: ToolResult(text, note=text)), tool("fail", fail)]
+    result = ran(tmp_path, tools, [("tell", {}), ("fail", {})])
+    stored = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    for secret in secrets:
+        assert secret not in repr(result)
+        assert secret not in caplog.text
+        assert secret.encode() not in stored
 
 
 def test_a_long_result_keeps_its_head_and_tail(tmp_path: Path) -> None:
