@@ -46,16 +46,11 @@ def question(request: ApprovalRequest) -> tuple[str, str]:
     return readable(f"{request.tool}: {request.reason}"), readable(request.diff or str(body))
 
 
-def record(request: ApprovalRequest) -> dict[str, str]:
-    """Return the bundle that stands in the notebook once the question is answered."""
-    by = f" ({request.answered_by})" if request.answered_by else ""
-    text = f"{request.tool}: {request.state.value}{by}"
-    mark = "✅" if request.state is ApprovalState.APPROVED else "⛔"
-    return {"text/plain": text, "text/markdown": f"{mark} `{request.tool}` *{request.state.value}{by}*"}
-
-
 class WidgetApprover:
-    """A card with two buttons in the cell. Clicks arrive while the cell awaits."""
+    """A card with two buttons in the cell. Clicks arrive while the cell awaits.
+
+    The card stands in the place of the call's line; the view brings the line back when the row has its answer.
+    """
 
     surface = "widget"
 
@@ -63,28 +58,25 @@ class WidgetApprover:
         self._answers = answers
         self._view = view
         self._post = post
-        self._cards: dict[str, tuple[Any, Any]] = {}
+        self._cards: dict[str, list[Any]] = {}
 
     def open(self, request: ApprovalRequest) -> None:
         self._post(lambda: self._show(request))
 
     def close(self, request: ApprovalRequest) -> None:
-        self._post(lambda: self._replace(request))
+        self._post(lambda: self._dispose(request.id))
 
     def close_all(self) -> None:
-        """Replace every card that still stands by the state of its row. Called on the outputs' thread."""
+        """Take every card away that still stands. Called on the outputs' thread."""
         for id in list(self._cards):
-            self._replace(self._answers.get(id))
+            self._dispose(id)
 
     def _show(self, request: ApprovalRequest) -> None:
-        # Both are needed only once a question comes up; loading the extension stays fast.
+        # Needed only once a question comes up; loading the extension stays fast.
         import ipywidgets  # noqa: PLC0415
-        from IPython.display import display  # noqa: PLC0415
 
-        self._view.freeze()
-        asked, body = question(request)
         approve = ipywidgets.Button(description="Approve", button_style="success", icon="check")
-        deny = ipywidgets.Button(description="Deny", button_style="danger", icon="times")
+        deny = ipywidgets.Button(description="Deny", icon="times")
 
         def answering(state: ApprovalState) -> Callable[[Any], None]:
             def clicked(_button: Any) -> None:
@@ -95,24 +87,30 @@ class WidgetApprover:
 
         approve.on_click(answering(ApprovalState.APPROVED))
         deny.on_click(answering(ApprovalState.DENIED))
-        card = ipywidgets.VBox(
-            [
-                ipywidgets.HTML(
-                    f"<b>Allow this?</b> {html.escape(asked)}"
-                    f"<pre style='max-height:20em;overflow:auto'>{html.escape(body)}</pre>"
-                ),
-                ipywidgets.HBox([approve, deny]),
-            ]
-        )
-        self._cards[request.id] = (display(card, display_id=True), card)
+        text, buttons = ipywidgets.HTML(_card(request)), ipywidgets.HBox([approve, deny])
+        frame = ipywidgets.Layout(border="1px solid var(--jp-border-color1)", padding="4px 8px", max_width="60em")
+        frame.border_left = "4px solid var(--jp-brand-color1)"
+        card = ipywidgets.VBox([text, buttons], layout=frame)
+        self._cards[request.id] = [card, text, buttons, approve, deny]
+        asked, body = question(request)
+        plain = f"Waiting for your answer: {asked}\n{body}\nAnswer with %hermes approvals"
+        self._view.ask({**card._repr_mimebundle_(), "text/plain": plain})
 
-    def _replace(self, request: ApprovalRequest) -> None:
-        handle, card = self._cards.pop(request.id, (None, None))
-        if handle is None:
-            return
-        handle.update(record(request), raw=True)
-        for box in (*card.children[1].children, *card.children, card):
-            box.close()  # a saved notebook keeps no dead widget
+    def _dispose(self, id: str) -> None:
+        for part in self._cards.pop(id, ()):
+            part.layout.close()
+            if hasattr(part, "style"):
+                part.style.close()
+            part.close()  # a saved notebook keeps no dead widget
+
+
+def _card(request: ApprovalRequest) -> str:
+    _, body = question(request)
+    return (
+        f"<b>Allow {html.escape(request.tool)}?</b> <small>{html.escape(readable(request.reason))}</small>"
+        '<pre style="max-height: 20em; overflow: auto; white-space: pre-wrap; margin: 4px 0; padding: 4px 8px; line-height: 1.4;'
+        f' background: var(--jp-layout-color2)">{html.escape(body)}</pre>'
+    )
 
 
 class InputApprover:

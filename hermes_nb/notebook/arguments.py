@@ -13,7 +13,8 @@ HELP = """\
 %%hermes [-m MODEL] [-s SESSION | --new [TITLE]] [-t TOOLSET]… [--without TOOLSET]… [-v NAME]…
          [-o NAME] [--bg] [--approve MODE] [--keep-going]
 
-Ask the agent. The rest of the cell is your message, sent as it is: braces and $ mean nothing special.
+Ask the agent. The rest of the cell is your message, sent as it is;
+braces and $ mean nothing special.
 
   -m, --model MODEL       another model for this one turn
   -s, --session SESSION   continue this session (id, start of an id, or title)

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hermes_nb.core.names import MIME_TURN
+from hermes_nb.notebook.executor import Interrupts
 
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 
@@ -115,6 +116,17 @@ class _DisplayHook:
             self._shell.display_pub.publish(data, metadata)
 
 
+def _without_handler(shell: Any, etype: type, value: BaseException) -> list[str]:
+    """Return the traceback of an interrupt without our signal handler, which says nothing about the user's code."""
+    frame = value.__traceback__
+    while frame is not None and frame.tb_next is not None:
+        if frame.tb_next.tb_frame.f_globals.get("__name__") == Interrupts.__module__:
+            frame.tb_next = None
+        else:
+            frame = frame.tb_next
+    return shell.InteractiveTB.structured_traceback(etype, value, value.__traceback__, tb_offset=1)
+
+
 @contextlib.contextmanager
 def capture(shell: Any, code: str) -> Iterator[Captured]:
     """Record what ``code`` shows while the block runs; ``shell`` is the InteractiveShell."""
@@ -148,6 +160,8 @@ def capture(shell: Any, code: str) -> Iterator[Captured]:
         # As a stream and not as an ``error`` output: papermill fails a notebook that contains any error
         # output, also when the agent recovered from it.
         def show(etype: type, value: BaseException, lines: list[str]) -> None:
+            if issubclass(etype, KeyboardInterrupt):
+                lines = _without_handler(shell, etype, value) or lines
             text = "\n".join(lines)
             seen.traceback.append(text)
             shell._last_traceback = lines

@@ -367,11 +367,15 @@ class CellRunner:
             name=f"hermes-nb-agent-{running.id}",
         )
         worker.start()
+        driver = running.driver
+        assert isinstance(driver, Idle)
         while worker.is_alive():
             running.look()
+            driver.serve_posted(running.look)
             if running.driver.interrupts.stop.is_set():
                 running.agent.interrupt()
             worker.join(0.1)
+        driver.serve_posted(running.look)
         self._forget(running)
         if running.result is not None:
             self.ended_in_background.append(running.result)

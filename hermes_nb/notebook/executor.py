@@ -161,6 +161,7 @@ class Foreground:
                         return
                     await asyncio.sleep(_TICK)
                     continue
+                look()  # what happened before the job was given is shown before it runs
                 await self._serve(job)
 
     async def _serve(self, job: _Job) -> None:
@@ -190,6 +191,7 @@ class Foreground:
                     if not busy():
                         return
                     continue
+                look()
                 self.interrupts.blocking = job.interruptible
                 try:
                     job.future.set_result(run_blocking(job.call))
@@ -218,6 +220,7 @@ class Idle:
     def __init__(self, loop: asyncio.AbstractEventLoop | None, lock: asyncio.Lock | None) -> None:
         self._loop = loop
         self._lock = lock
+        self._posted: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self.interrupts = Interrupts()
         self.can_await = True
 
@@ -251,8 +254,18 @@ class Idle:
                 raise Cancelled("interrupted") from None
 
     def post(self, call: Callable[[], None], *, interruptible: bool = False) -> None:
-        """Run ``call`` here: displays of a background turn are published from its own thread."""
-        call()
+        """Run ``call`` at the next ``serve_posted``: one thread alone shows what a background turn shows."""
+        self._posted.put(call)
+
+    def serve_posted(self, look: Callable[[], None]) -> None:
+        """Run what was posted, each after a look at what happened before it."""
+        while True:
+            try:
+                call = self._posted.get_nowait()
+            except queue.Empty:
+                return
+            look()
+            call()
 
 
 def _stop_idle(loop: asyncio.AbstractEventLoop, interrupts: Interrupts, future: concurrent.futures.Future[Any]) -> None:

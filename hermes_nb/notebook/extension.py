@@ -96,7 +96,7 @@ def load(shell: Any, runtime: Callable[[], Runtime], warm: Callable[[], None], d
         # First, so that the body reaches us before any other transformer could change it.
         shell.input_transformers_cleanup.insert(0, transform)
     if getattr(shell, "Completer", None) is not None:
-        shell.Completer.custom_matchers.append(_complete)
+        shell.Completer.custom_matchers.append(_matcher)
     atexit.register(loaded.close)
     # Last: a load that failed halfway is repeated as a whole by the next one.
     setattr(shell, _ATTRIBUTE, loaded)
@@ -119,8 +119,8 @@ def unload(shell: Any) -> None:
         shell.input_transformers_cleanup.remove(transform)
     for kind in ("line", "cell"):
         shell.magics_manager.magics[kind].pop("hermes", None)
-    if getattr(shell, "Completer", None) is not None and _complete in shell.Completer.custom_matchers:
-        shell.Completer.custom_matchers.remove(_complete)
+    if getattr(shell, "Completer", None) is not None and _matcher in shell.Completer.custom_matchers:
+        shell.Completer.custom_matchers.remove(_matcher)
 
 
 def _import_rest(warm: Callable[[], None]) -> None:
@@ -130,17 +130,22 @@ def _import_rest(warm: Callable[[], None]) -> None:
     warm()
 
 
-def _complete(text: str) -> list[str]:
-    """Complete flags of ``%%hermes`` and subcommands of ``%hermes``; IPython passes the word before the cursor."""
-    from IPython.core.getipython import get_ipython  # noqa: PLC0415 - IPython is fully loaded only by now
+def _matcher(context: Any) -> dict[str, Any]:
+    """Complete flags of ``%%hermes`` and subcommands of ``%hermes``, and keep Python's names out of them."""
+    from IPython.core.completer import SimpleCompletion  # noqa: PLC0415 - IPython is fully loaded only by now
 
-    shell = get_ipython()
-    line = getattr(getattr(shell, "Completer", None), "text_until_cursor", "")
-    head = line.lstrip()
-    if head.startswith("%%hermes ") and "\n" not in head:
-        return [flag for flag in FLAGS if flag.startswith(text)]
-    if head.startswith("%hermes ") and len(head.split(" ")) == 2:
+    head, names = context.text_until_cursor.lstrip(), ()
+    if head.startswith("%%hermes ") and context.full_text.lstrip().startswith(head):
+        names = FLAGS
+    elif head.startswith("%hermes ") and len(head.split(" ")) == 2:
         from hermes_nb.notebook.magics import COMMANDS  # noqa: PLC0415 - as in Loaded.magic
 
-        return [name for name in COMMANDS if name.startswith(text)]
-    return []
+        names = tuple(COMMANDS)
+    found = [SimpleCompletion(name, type="magic") for name in names if name.startswith(context.token)]
+    return {"completions": found, "suppress": bool(found)}
+
+
+# What IPython's ``@context_matcher`` sets; its import would cost a load outside kernels.
+_matcher.matcher_api_version = 2  # type: ignore[attr-defined]
+_matcher.matcher_identifier = "hermes_nb"  # type: ignore[attr-defined]
+_matcher.matcher_priority = 50.0  # type: ignore[attr-defined]

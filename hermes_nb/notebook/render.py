@@ -10,14 +10,14 @@ from __future__ import annotations
 import html
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from hermes_nb.agent import events
 from hermes_nb.core.inert import inert
 from hermes_nb.core.names import MIME_TURN, TurnStatus
-from hermes_nb.core.types import ToolCall, ToolResult, TurnResult, Usage
+from hermes_nb.core.types import ApprovalRequest, ToolCall, ToolResult, TurnResult, Usage
 from hermes_nb.notebook.markdown import safe_cut
 
 Bundle = dict[str, Any]
@@ -43,8 +43,14 @@ class Output(Protocol):
 
 @dataclass(slots=True)
 class _Tool:
-    handle: Handle | None
+    """A call that has begun and not ended. ``answered``: how its question ended."""
+
+    name: str
     arguments: str
+    handle: Handle | None = None
+    answered: str = ""
+    asked_at: float = 0.0
+    waited: float = 0.0
 
 
 class TurnView:
@@ -69,6 +75,7 @@ class TurnView:
         match event:
             case events.TurnStarted():
                 self._ids = {"session": event.session_id, "turn": event.turn_id, "prefix": event.prefix_id}
+                self._ids["at"] = int(time.time())
                 self._endpoint = event.endpoint
                 self._waiting(f"asking {event.endpoint} …")
             case events.TextDelta():
@@ -86,8 +93,13 @@ class TurnView:
             case events.ToolFinished():
                 self.freeze()
                 self._tool_finished(event.call, event.result, event.seconds)
+            case events.ApprovalAsked():
+                self._asked()
+            case events.ApprovalClosed():
+                self._answered(event.request)
             case events.TurnFinished():
                 self.freeze(_state_of(event.result.status))
+                self._end_open_tools()
                 self._footer(event.result)
             case _:
                 pass
@@ -121,11 +133,25 @@ class TurnView:
     def note(self, text: str, level: str = "info") -> None:
         """Show one line that is not the model's."""
         self.freeze()
-        mark = {"warning": "⚠️ ", "error": "❌ "}.get(level, "")
-        self._show({"text/plain": text, "text/markdown": f"{mark}*{_inline(text)}*"}, kind="note", level=level)
+        mark = {"warning": "Warning: ", "error": "Error: "}.get(level, "")
+        shown = _quiet(text) if not mark else f"**{mark}**{_inline(text)}"
+        self._show({"text/plain": mark + text, "text/markdown": shown}, kind="note", level=level)
+
+    def ask(self, card: Bundle) -> None:
+        """Show a question in the place of the line of the call it is about; that line comes back with the answer."""
+        self.freeze()
+        tool = self._asking()
+        if tool is None:
+            self._tools["?"] = tool = _Tool("question", "")
+        facts: Bundle = {MIME_TURN: {"v": 1, "kind": "question", "tool": tool.name, **self._ids}}
+        if tool.handle is None:
+            tool.handle = self._output.show({**card, **facts}, {"hermes_nb": dict(self._ids)})
+        else:
+            tool.handle.update({**card, **facts}, {"hermes_nb": dict(self._ids)})
 
     def closed(self) -> None:
-        """Remove a waiting line that nothing replaced."""
+        """Leave nothing behind that looks alive: a waiting line, a call that says it runs, a question."""
+        self._end_open_tools()
         if self._status is not None:
             self._status.update({"text/plain": ""}, {})
             self._status = None
@@ -135,7 +161,7 @@ class TurnView:
     def _waiting(self, text: str) -> None:
         if not self._live:
             return
-        data = {"text/plain": text, "text/markdown": f"*{_inline(text)}*"}
+        data = {"text/plain": text, "text/markdown": _quiet(text)}
         if self._status is None:
             self._status = self._output.show(data, {})
         else:
@@ -162,37 +188,73 @@ class TurnView:
             self._open = self._show(data, kind="text", block=self._block, state=state)
 
     def _tool_started(self, call: ToolCall) -> None:
-        arguments = shown_arguments(call)
+        tool = self._tools[call.id] = _Tool(call.name, shown_arguments(call))
         if self._live or call.name == "python":
             # Headless, code stands above the output it makes; other tools are shown with their result.
-            data = _tool_bundle(call.name, arguments, None, "runs" if self._live else "")
+            data = _tool_bundle(tool.name, tool.arguments, None, ("running",) if self._live else ())
             state = "running" if self._live else "called"
-            self._tools[call.id] = _Tool(self._show(data, kind="tool", tool=call.name, state=state), arguments)
-        else:
-            self._tools[call.id] = _Tool(None, arguments)
+            tool.handle = self._show(data, kind="tool", tool=tool.name, state=state)
+
+    def _asking(self) -> _Tool | None:
+        """Return the call that a question is about: calls that ask run one at a time."""
+        return next(reversed(self._tools.values()), None)
+
+    def _asked(self) -> None:
+        tool = self._asking()
+        if tool is not None:
+            tool.asked_at = time.monotonic()
+
+    def _answered(self, request: ApprovalRequest) -> None:
+        tool = self._asking()
+        if tool is None:
+            return
+        if tool.asked_at:
+            tool.waited += time.monotonic() - tool.asked_at
+        by = f" ({request.answered_by})" if request.answered_by else ""
+        tool.answered = f"{request.state.value}{by}"
+        if self._live:
+            self._tool_line(tool, "running", ("running", tool.answered))
 
     def _tool_finished(self, call: ToolCall, result: ToolResult, seconds: float) -> None:
-        tool = self._tools.pop(call.id, None) or _Tool(None, shown_arguments(call))
+        tool = self._tools.pop(call.id, None) or _Tool(call.name, shown_arguments(call))
         outcome = "failed" if result.is_error else "ok"
         state = "error" if result.is_error else "done"
         if self._live and tool.handle is not None:
-            data = _tool_bundle(call.name, tool.arguments, result, f"{outcome} · {seconds:.1f} s")
-            data[MIME_TURN] = {"v": 1, "kind": "tool", "tool": call.name, "state": state, **self._ids}
-            tool.handle.update(data, {"hermes_nb": {**self._ids, "seconds": round(seconds, 3)}})
+            spent = max(0.0, seconds - tool.waited)
+            if result.note and tool.answered.startswith(result.note):
+                words: tuple[str, ...] = (tool.answered,)  # it did not run: the answer says it all
+            else:
+                words = (outcome, tool.answered, f"{spent:.1f} s")
+            self._tool_line(tool, state, words, result, seconds=round(seconds, 3))
         elif tool.handle is None:
-            data = _tool_bundle(call.name, tool.arguments, result, outcome)
+            data = _tool_bundle(tool.name, tool.arguments, result, (outcome, tool.answered))
             self._show(data, kind="tool", tool=call.name, state=state)
         elif result.note:
             # The code that stands above made no output of its own when it was denied or refused.
             self.note(f"{call.name}: {result.note}", "warning" if result.is_error else "info")
 
+    def _tool_line(
+        self, tool: _Tool, state: str, words: Sequence[str], result: ToolResult | None = None, **volatile: Any
+    ) -> None:
+        if tool.handle is None:
+            return
+        data = _tool_bundle(tool.name, tool.arguments, result, words)
+        data[MIME_TURN] = {"v": 1, "kind": "tool", "tool": tool.name, "state": state, **self._ids}
+        tool.handle.update(data, {"hermes_nb": {**self._ids, **volatile}})
+
+    def _end_open_tools(self) -> None:
+        """Say of calls that got no result that they were interrupted. Headless lines promised nothing."""
+        while self._tools:
+            _, tool = self._tools.popitem()
+            if self._live:
+                self._tool_line(tool, "interrupted", ("interrupted", tool.answered))
+
     def _footer(self, result: TurnResult) -> None:
         text = footer_line(result, self._endpoint, live=self._live)
         self._ids = {**self._ids, "usage": _usage_fields(result.usage), "model": result.model}
-        self._show({"text/plain": text, "text/markdown": f"*{_inline(text)}*"}, kind="turn", status=result.status.value)
+        self._show({"text/plain": text, "text/markdown": _quiet(text)}, kind="turn", status=result.status.value)
 
 
-def _state_of(status: TurnStatus) -> str:
 def footer_line(result: TurnResult, endpoint: str, *, live: bool) -> str:
     """Return what a turn ends with: how it ended, what was persisted and, live, what it cost."""
     parts = [*result.persisted]
@@ -206,6 +268,7 @@ def footer_line(result: TurnResult, endpoint: str, *, live: bool) -> str:
     return " · ".join(part for part in parts if part) or "done"
 
 
+def _state_of(status: TurnStatus) -> str:
     return "done" if status in (TurnStatus.COMPLETE, TurnStatus.LIMIT) else status.value
 
 
@@ -231,6 +294,11 @@ def _inline(text: str) -> str:
     return "".join("\\" + ch if ch in "\\`*_[]<>#|" else ch for ch in text)
 
 
+def _quiet(text: str) -> str:
+    """Return a line that is not the model's, so that it does not compete with the answer."""
+    return f"<small>*{_inline(text)}*</small>"
+
+
 def shown_arguments(call: ToolCall) -> str:
     """Return a call's arguments as people read them: code as code, the rest as ``name: value`` lines."""
     try:
@@ -248,26 +316,29 @@ def shown_arguments(call: ToolCall) -> str:
 
 
 def gist(arguments: str) -> str:
-    """Return the first line of a call's arguments, cut."""
-    first = arguments.strip().partition("\n")[0]
-    return first if len(first) <= 80 else first[:79] + "…"
+    """Return the first line of a call's arguments, cut, and how many lines follow."""
+    first, _, rest = arguments.strip().partition("\n")
+    cut = first if len(first) <= 80 else first[:79] + "…"
+    count = rest.count("\n") + 1
+    return cut if not rest else f"{cut} (+{count} line{'' if count == 1 else 's'})"
 
 
-def _tool_bundle(name: str, arguments: str, result: ToolResult | None, outcome: str) -> Bundle:
+def _tool_bundle(name: str, arguments: str, result: ToolResult | None, words: Sequence[str]) -> Bundle:
+    """Return one line that opens to arguments and result. ``words`` say how it went, the quiet part of the line."""
     first = gist(arguments)
     said = result.note if result is not None else None
-    note = f" — {said}" if said and not outcome.startswith(said) else ""
-    title = f"{name}: {first}" if first else name
-    plain = f"{title}{note}" + (f" [{outcome}]" if outcome else "")
+    note = f" — {said}" if said and not any(word.startswith(said) for word in words) else ""
+    outcome = " · ".join(word for word in words if word)
+    plain = (f"{name}: {first}" if first else name) + note + (f" [{outcome}]" if outcome else "")
     details = f"<pre>{html.escape(_cut(arguments))}</pre>" if arguments else ""
     if result is not None and result.content:
         details += f"<pre>{html.escape(_cut(result.content))}</pre>"
+    shown = f" <code>{html.escape(first)}</code>" if first else ""
     right = f" <small>{html.escape(outcome)}</small>" if outcome else ""
     return {
         "text/plain": plain,
         "text/html": (
-            f"<details><summary>🔧 <b>{html.escape(name)}</b> <code>{html.escape(first)}</code>"
-            f"{html.escape(note)}{right}</summary>{details}</details>"
+            f"<details><summary><b>{html.escape(name)}</b>{shown}{html.escape(note)}{right}</summary>{details}</details>"
         ),
     }
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 
 from hermes_nb.agent.events import (
+    ApprovalAsked,
+    ApprovalClosed,
     Notice,
     ReasoningDelta,
     TextDelta,
@@ -13,8 +15,8 @@ from hermes_nb.agent.events import (
     TurnFinished,
     TurnStarted,
 )
-from hermes_nb.core.names import MIME_TURN, TurnStatus
-from hermes_nb.core.types import ToolCall, ToolResult, TurnResult, Usage
+from hermes_nb.core.names import MIME_TURN, ApprovalState, TurnStatus
+from hermes_nb.core.types import ApprovalRequest, ToolCall, ToolResult, TurnResult, Usage
 from hermes_nb.notebook.render import TurnView
 
 STARTED = TurnStarted("turn1", "20261130-000000-abcdef", "prefix1", "gpt-x", "api.example")
@@ -127,6 +129,52 @@ def test_the_waiting_line_gives_its_place_to_the_first_output():
     assert not any("asking" in text or "thinking" in text for text in page.markdown)
 
 
+def asked(state: ApprovalState, by: str | None = None) -> ApprovalRequest:
+    return ApprovalRequest("r1", "root", "python", {"code": "1"}, "hash", "why", None, state, by, 0.0, 9e9)
+
+
+def played_question(state: ApprovalState, by: str, result: ToolResult) -> tuple[Page, list[str]]:
+    """Return the page after a call that asked, and what stood in the call's place on the way."""
+    page, seen = Page(), []
+    view = TurnView(page, live=True)
+    call = ToolCall("c1", "python", '{"code":"import os"}')
+    for event in (STARTED, ToolStarted(call), ApprovalAsked(asked(ApprovalState.PENDING))):
+        view.handle(event)
+    view.ask({"text/plain": "Allow?", "application/vnd.jupyter.widget-view+json": {"model_id": "m"}})
+    seen.append(page.outputs[0].data["text/plain"])
+    for event in (ApprovalClosed(asked(state, by)), ToolFinished(call, result, 0.1)):
+        view.handle(event)
+        seen.append(page.outputs[0].data["text/plain"])
+    return page, seen
+
+
+def test_a_question_takes_the_place_of_its_call_and_leaves_no_widget():
+    page, seen = played_question(ApprovalState.APPROVED, "phone", ToolResult("3", note="ok"))
+    assert len(page.outputs) == 1
+    assert seen[0] == "Allow?"
+    assert "running" in seen[1]
+    assert "python: import os [ok · approved (phone) · " in seen[2]
+    assert list(page.outputs[0].data) == ["text/plain", "text/html", MIME_TURN]
+
+
+def test_a_denied_call_says_so_once():
+    _, seen = played_question(ApprovalState.DENIED, "notebook", ToolResult("no", is_error=True, note="denied"))
+    assert seen[2] == "python: import os [denied (notebook)]"
+
+
+def test_a_call_that_got_no_result_does_not_look_alive():
+    page = played([STARTED, ToolStarted(ToolCall("c1", "python", '{"code":"1"}'))], live=True)
+    assert page.outputs[0].data["text/plain"] == "python: 1 [interrupted]"
+    assert page.outputs[0].data[MIME_TURN]["state"] == "interrupted"
+
+
+def test_the_line_of_a_call_says_how_much_it_hides():
+    page = played([STARTED, ToolStarted(ToolCall("c1", "python", '{"code":"a = 1\\nb = 2\\nc"}'))], live=True)
+    assert "a = 1 (+2 lines)" in page.outputs[0].data["text/plain"]
+    empty = played([STARTED, ToolStarted(ToolCall("c1", "variables", "{}"))], live=True)
+    assert "<code>" not in html_of(empty.outputs[0])
+
+
 def test_a_waiting_line_that_nothing_replaced_is_removed():
     page = played([STARTED], live=True)
     assert page.outputs[0].data == {"text/plain": ""}
@@ -149,7 +197,7 @@ def test_the_demo_model_is_named_in_every_run():
 
 def test_words_of_a_notice_are_not_read_as_markdown():
     page = played([STARTED, Notice("cost_of *x* <b>", "warning")], live=False)
-    assert page.markdown == ["⚠️ *cost\\_of \\*x\\* \\<b\\>*"]
+    assert page.markdown == ["**Warning: **cost\\_of \\*x\\* \\<b\\>"]
 
 
 def test_arguments_that_are_no_json_are_shown_as_they_are():
