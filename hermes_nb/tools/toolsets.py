@@ -99,7 +99,7 @@ def first_unknown(registry: Registry, names: Iterable[str], origin: str) -> str 
 
 
 def _unknown(name: str, toolsets: Mapping[str, Toolset], tools: set[str], origin: str) -> str:
-    hint = near(name, [*toolsets, *tools]) or f" There are: {', '.join(toolsets) or 'none'}."
+    hint = near(name, list({*toolsets, *tools})) or f" There are: {', '.join(toolsets) or 'none'}."
     return f"{origin} names {name!r}, which is no toolset or tool.{hint}"
 
 
