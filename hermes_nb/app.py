@@ -26,6 +26,9 @@ from hermes_nb.core.errors import ConfigError
 from hermes_nb.core.paths import Home
 from hermes_nb.core.types import Session
 from hermes_nb.prompt.builder import load_identity
+from hermes_nb.prompt.recall_plugins import find_provider
+from hermes_nb.prompt.recall_provider import GROUP as RECALL_GROUP
+from hermes_nb.prompt.recall_provider import RecallProvider
 from hermes_nb.store.memory import MemoryStore
 from hermes_nb.store.store import Store
 from hermes_nb.store.store import open_store as _open_store
@@ -133,6 +136,7 @@ class Runtime:
         self._tools = Registry(_BUILTIN)
         self._warnings = list(add_plugins(self._tools, entry_points(group=GROUP)))
         self._seen: dict[str, int] = {}
+        self._recall: tuple[str, RecallProvider | None] = ("", None)
         self._endpoints: tuple[tuple[ModelSettings, tuple[tuple[str, str], ...]], Endpoints] | None = None
 
     @property
@@ -205,6 +209,7 @@ class Runtime:
             approver=approver,
             policy=Policy(settings.approvals.mode, settings.approvals.chosen, tuple(settings.approvals.allow)),
             surface=surface,
+            recall_provider=self._recall_provider(settings.recall.provider),
             notices=self._taken_warnings(),
             seen=self._seen,
         )
@@ -251,6 +256,14 @@ class Runtime:
         with _lock:
             for key in [key for key, value in _runtimes.items() if value is self]:
                 del _runtimes[key]
+
+    def _recall_provider(self, name: str) -> RecallProvider | None:
+        """Return the provider of that name, loaded once; what is wrong with it is said once."""
+        if name != self._recall[0]:
+            provider, problem = find_provider(name, entry_points(group=RECALL_GROUP))
+            self._recall = (name, provider)
+            self._warnings += [problem] if problem else []
+        return self._recall[1]
 
     def _taken_warnings(self) -> list[str]:
         """Return what has to be said once per process: plug-ins that failed, notices of the store."""

@@ -30,6 +30,7 @@ from hermes_nb.core.errors import ConfigError, HermesError, StoreError, TurnErro
 from hermes_nb.core.names import LEASE_RENEW_SECONDS, ApprovalMode, Role, TurnStatus
 from hermes_nb.core.types import Message, Session, TurnResult, Wire
 from hermes_nb.prompt import recall
+from hermes_nb.prompt.recall_provider import RecallChannel, RecallFacts, RecallProvider
 from hermes_nb.store.store import Store
 from hermes_nb.tools.approval import Approver
 from hermes_nb.tools.kernel import KernelPort
@@ -74,6 +75,7 @@ class Agent:
         user: str | None = None,
         limits: Limits | None = None,
         notices: Sequence[str] = (),
+        recall_provider: RecallProvider | None = None,
         seen: dict[str, int] | None = None,
         today: Callable[[], date] = date.today,
         renew_seconds: float = LEASE_RENEW_SECONDS,
@@ -97,6 +99,7 @@ class Agent:
         self._opening = Opening(
             store, models, identity, memory, facts or SessionFacts(source=surface), user or store.user, today
         )
+        self._recall = None if recall_provider is None else RecallChannel(recall_provider)
         self._seen = {} if seen is None else seen
         self._lock = threading.Lock()
         self._running: _Running | None = None
@@ -315,7 +318,9 @@ class Agent:
             allow=self.policy.allow,
             context=context,
         )
-        content = self._content(text, context, masked, mode, rows, session, options)
+        # The demo model's window is too small for it.
+        recalled = [] if endpoint.embedded else self._recalled(text, turn, context, rows)
+        content = self._content(text, context, masked, mode, rows, session, options, recalled)
         loop = Loop(
             turn=turn,
             store=self.store,
@@ -362,16 +367,29 @@ class Agent:
         rows: list[Message],
         session: Session,
         options: TurnOptions,
+        recalled: Sequence[str] = (),
     ) -> str:
         """Return the user message as the model gets it: what changed since it was last told, then the text."""
         now = recall.facts(
             today=self._today(),
             surface=context.surface,
             masked=sorted(masked),
-            extra=[*_variables(options.variables, context), *options.recall],
+            extra=[*_variables(options.variables, context), *options.recall, *recalled],
             approvals_off=mode is ApprovalMode.OFF,
         )
         return recall.compose(text, now, recall.told(rows, date.fromtimestamp(session.started)))
+
+    def _recalled(self, text: str, turn: Turn, context: ToolContext, rows: list[Message]) -> list[str]:
+        """Return what the recall provider has on ``text`` that this session was not told yet, as a recall fact."""
+        channel = self._recall
+        if channel is None:
+            return []
+        facts = RecallFacts(self.store, context.user, context.session_id, context.root_id, context.surface, rows)
+        told = recall.lines_told(rows, channel.fact)
+        found = channel.ask(text, facts, turn.cancel, told=told, today=self._today())
+        if found.problem:
+            turn.emit(Notice(found.problem, "warning"))
+        return [f"{channel.fact}: {found.value}"] if found.value else []
 
     def _remember(self, turn: Turn) -> None:
         self._seen[turn.session.root_id] = turn.last_row

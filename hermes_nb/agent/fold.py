@@ -1,8 +1,9 @@
 """Folds the chunks of one answer into text, reasoning, tool calls and one assistant message.
 
 Owns every quirk of what endpoints stream: missing indexes and ids, reasoning under several names and inside
-the text, usage with or without a chunk of its own, surrogates. Knows no transport and no store. A chunk of an
-unexpected shape is skipped, never an error: the missing finish reason tells that an answer is not whole.
+the text, usage with or without a chunk of its own, surrogates, a recall block that the model repeats. Knows no
+transport and no store. A chunk of an unexpected shape is skipped, never an error: the missing finish reason tells
+that an answer is not whole.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from hermes_nb.agent.thinking import Piece, ThinkingFilter
 from hermes_nb.core.ids import new_id
 from hermes_nb.core.types import ToolCall, Usage, Wire
 from hermes_nb.core.wirejson import clean_text, dumps
+from hermes_nb.prompt.fence import Scrubber
 
 REASONING_FIELDS = ("reasoning_content", "reasoning")
 _HIGH_SURROGATE = re.compile("[\ud800-\udbff]\\Z")
@@ -50,6 +52,7 @@ class Fold:
     def __init__(self, *, keep_reasoning: bool = True) -> None:
         self._keep_reasoning = keep_reasoning
         self._filter = ThinkingFilter()
+        self._scrubber = Scrubber()
         self._text: list[str] = []
         self._separate: list[str] = []
         self._inline: list[str] = []
@@ -93,7 +96,8 @@ class Fold:
             return []
         self._closed = True
         high, self._high = self._high, ""
-        return self._pieces(self._filter.feed(clean_text(high)) + self._filter.close())
+        deltas = self._pieces(self._filter.feed(clean_text(high)) + self._filter.close())
+        return deltas + self._visible(self._scrubber.close())
 
     @property
     def text(self) -> str:
@@ -181,9 +185,18 @@ class Fold:
     def _pieces(self, pieces: list[Piece]) -> list[Delta]:
         deltas: list[Delta] = []
         for piece in pieces:
-            (self._inline if piece.reasoning else self._text).append(piece.text)
-            deltas.append(ReasoningDelta(piece.text) if piece.reasoning else TextDelta(piece.text))
+            if piece.reasoning:
+                self._inline.append(piece.text)
+                deltas.append(ReasoningDelta(piece.text))
+            else:
+                deltas += self._visible(self._scrubber.feed(piece.text))
         return deltas
+
+    def _visible(self, text: str) -> list[Delta]:
+        if not text:
+            return []
+        self._text.append(text)
+        return [TextDelta(text)]
 
     def _detail(self, detail: dict[str, Any]) -> None:
         """Join one piece of OpenRouter's reasoning details with the piece before it of the same block."""

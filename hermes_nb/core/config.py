@@ -72,6 +72,13 @@ class MemorySettings:
 
 
 @dataclass(frozen=True, slots=True)
+class RecallSettings:
+    """Who remembers things beside the memory files; ``off`` for nobody."""
+
+    provider: str
+
+
+@dataclass(frozen=True, slots=True)
 class ReviewSettings:
     """The background look at finished turns."""
 
@@ -150,6 +157,7 @@ class Settings:
     toolsets: ToolsetSettings
     approvals: ApprovalSettings
     memory: MemorySettings
+    recall: RecallSettings
     review: ReviewSettings
     compaction: CompactionSettings
     gateway: GatewaySettings
@@ -231,6 +239,7 @@ def _assemble(values: Mapping[str, Value]) -> Settings:
         toolsets=ToolsetSettings(**of("toolsets")),
         approvals=ApprovalSettings(ApprovalMode(approvals["mode"]), approvals["allow"], chosen),
         memory=MemorySettings(**of("memory")),
+        recall=RecallSettings(**of("recall")),
         review=ReviewSettings(**of("review")),
         compaction=CompactionSettings(**of("compaction")),
         gateway=GatewaySettings(

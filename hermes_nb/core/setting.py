@@ -57,6 +57,7 @@ SETTINGS: Final = (
     Setting("memory.char_limit", Kind.INTEGER, 2200, "characters that MEMORY.md may hold", low=100, high=100_000),
     Setting("memory.user_char_limit", Kind.INTEGER, 1375, "characters that USER.md may hold", low=100, high=100_000),
     Setting("memory.write", Kind.TEXT, "write", "what a memory edit does", ("write", "stage", "ask")),
+    Setting("recall.provider", Kind.TEXT, "history", "what is asked about each question: history, a plug-in, or off"),
     Setting("review.enabled", Kind.SWITCH, True, "look back at finished turns to learn from them"),
     Setting("review.write", Kind.TEXT, "write", "what the review does with what it learned", ("write", "stage")),
     Setting("review.memory_interval", Kind.INTEGER, 10, "user turns between two memory reviews; 0: never"),

@@ -22,6 +22,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 
 from hermes_nb.core.types import Message
+from hermes_nb.prompt.fence import defang
 
 OPEN = "<recall>\n"
 CLOSE = "\n</recall>\n\n"
@@ -30,6 +31,9 @@ _ENTRY_LIMIT = 2_000
 _TOTAL_LIMIT = 8_000
 _NOTHING_MASKED = "none"
 _APPROVALS_ON = "on"
+CONTEXT_CELLS = "context cells"
+"""Fact of the Markdown cells that the user tagged for the model; no variable can have this name."""
+NO_CELLS = "none"
 
 
 def facts(
@@ -51,17 +55,31 @@ def facts(
         name, colon, value = block.strip().partition(":")
         if not colon or "\n" in name:
             name, value = f"note {number}", block
-        found[name.strip()] = value.strip()
+        found[defang(name.strip())] = value.strip()
     return {name: _cut(value) for name, value in found.items()}
 
 
 def told(rows: Iterable[Message], started: date) -> dict[str, str]:
     """Return the newest told value of every fact in ``rows``. The prefix itself told the start date."""
-    known = {"date": _day(started), "masked": _NOTHING_MASKED, "approvals": _APPROVALS_ON}
+    known = {
+        "date": _day(started),
+        "masked": _NOTHING_MASKED,
+        "approvals": _APPROVALS_ON,
+        CONTEXT_CELLS: NO_CELLS,
+    }
     for row in rows:
         if row.wire.startswith(_WIRE_START):
             known.update(_parse(json.loads(row.wire)["content"]))
     return known
+
+
+def lines_told(rows: Iterable[Message], name: str) -> set[str]:
+    """Return every line that a fact ever had in ``rows``."""
+    lines: set[str] = set()
+    for row in rows:
+        if row.wire.startswith(_WIRE_START):
+            lines.update(_parse(json.loads(row.wire)["content"]).get(name, "").split("\n"))
+    return lines
 
 
 def compose(text: str, now: Mapping[str, str], known: Mapping[str, str]) -> str:
@@ -91,8 +109,7 @@ def _day(day: date) -> str:
 
 def _cut(value: str) -> str:
     # A value cannot end the block early, whatever a variable holds.
-    safe = value.replace("</recall>", "</ recall>")
-    lines = [line.rstrip() for line in safe.splitlines()]
+    lines = [line.rstrip() for line in defang(value).splitlines()]
     safe = "\n".join(lines)
     return safe if len(safe) <= _ENTRY_LIMIT else safe[: _ENTRY_LIMIT - 2].rstrip() + " …"
 

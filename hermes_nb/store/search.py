@@ -111,6 +111,12 @@ class Search:
             hits = _hits(connection, found, [term for term, negated in leaves(parsed.tree) if not negated])
         return SearchResult(hits, " ".join([*notices, *found.notices]) or None)
 
+    def frequencies(self, words: Sequence[str]) -> dict[str, int]:
+        """See Store.frequencies."""
+        with self._database.read() as connection:
+            total = _total(connection)
+            return {word: self._frequencies.of(connection, phrase(Term(word)), total) for word in words}
+
     def _scope(
         self,
         connection: sqlite3.Connection,

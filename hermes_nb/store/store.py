@@ -315,6 +315,10 @@ class Store:
             query, limit, sort, sources, user, session=session, exclude_root=exclude_root, roles=roles
         )
 
+    def frequencies(self, words: Sequence[str]) -> dict[str, int]:
+        """Return in about how many messages each word (or pair of unspaced characters) stands, whoever's they are."""
+        return self._search.frequencies(words)
+
     # Prefixes
 
     def freeze_prefix(self, session_id: str, prefix: Prefix, head: bytes, *, replace: bool = False) -> Prefix:
