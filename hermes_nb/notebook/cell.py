@@ -27,7 +27,7 @@ from hermes_nb.core.paths import Home
 from hermes_nb.core.types import Session, TurnResult
 from hermes_nb.notebook.approvers import InputApprover, WidgetApprover
 from hermes_nb.notebook.arguments import ArgumentsInvalid, CellArguments, parse
-from hermes_nb.notebook.continuity import choose
+from hermes_nb.notebook.continuity import Continuity
 from hermes_nb.notebook.display import CellOutput, bind_result, short_traceback
 from hermes_nb.notebook.executor import Foreground, Idle, wait_for
 from hermes_nb.notebook.frontend import AnswerBy, FrontEnd, front_end, notebook_path
@@ -101,8 +101,7 @@ class CellRunner:
         self._runtime: Runtime | None = None
         self._lock = threading.Lock()
         self.turns: dict[str, Running] = {}
-        self.current: dict[Path | None, str] = {}
-        """Lineage root that this kernel continues, by notebook."""
+        self.sessions = Continuity(shell, lambda: self.runtime.store)
         self.agents: dict[str, Agent] = {}
         self.tool_code = ToolCode()
         self.ended_in_background: list[TurnResult] = []
@@ -122,7 +121,6 @@ class CellRunner:
         if running.background:
             self._start(running, self._background, body, arguments)
             return
-        worker = self._start(running, self._work, body, arguments)
         driver = running.driver
         assert isinstance(driver, Foreground)
         try:
@@ -137,7 +135,6 @@ class CellRunner:
         if running.background:
             self._start(running, self._background, body, arguments)
             return
-        worker = self._start(running, self._work, body, arguments)
         driver = running.driver
         assert isinstance(driver, Foreground)
         try:
@@ -158,15 +155,14 @@ class CellRunner:
 
         Raises UsageError when there is none yet, or its turn is running.
         """
-        notebook = notebook_path(self.shell)
-        root = self.current.get(notebook)
-        if root is None:
+        session = self.sessions.here()
+        if session is None:
             raise UsageError("This notebook has no session yet: ask something with %%hermes, or %hermes new.")
-        known = self.agents.get(root)
+        known = self.agents.get(session.root_id)
         if known is not None and known.turn is not None:
             raise UsageError("A turn of this session is running; wait for it or stop it.")
-        agent = known or self._agent(self.runtime.store.tip(root), CellArguments(), notebook)
-        self.agents[root] = agent
+        agent = known or self._agent(session, CellArguments(), notebook_path(self.shell))
+        self.agents[session.root_id] = agent
         return agent
 
     def close(self) -> None:
@@ -213,15 +209,7 @@ class CellRunner:
 
     def _prepare(self, arguments: CellArguments, seen: FrontEnd, body: str, blocking: bool) -> Running:
         notebook = notebook_path(self.shell)
-        store = self.runtime.store
-        choice = choose(
-            store,
-            named=arguments.session,
-            new=arguments.new,
-            current=self.current.get(notebook),
-            notebook=notebook,
-            headless=seen.headless,
-        )
+        choice = self.sessions.choose(seen, named=arguments.session, new=arguments.new)
         view = TerminalView() if seen.terminal else TurnView(CellOutput(), live=not seen.headless)
         if arguments.background:
             kernel = getattr(self.shell, "kernel", None)
@@ -229,7 +217,6 @@ class CellRunner:
         else:
             driver = Foreground()
         approver = self._approver(seen, view, driver, blocking, arguments.background)
-        # A run that nobody watches may have inherited the notebook of the kernel that started it.
         agent = self._agent(choice.session, arguments, None if seen.headless else notebook)
         problem = first_unknown(agent.registry, arguments.toolsets, "-t")
         problem = problem or first_unknown(agent.registry, arguments.without, "--without")
@@ -241,6 +228,9 @@ class CellRunner:
             [tool.name for tool in agent.selection.sent],
             only=arguments.toolsets,
             without=arguments.without,
+        session = self.sessions.take(choice, seen)
+        if choice.branch:
+            agent = self._agent(session, arguments, notebook)
         )
         options = TurnOptions(
             model=arguments.model,
@@ -340,8 +330,8 @@ class CellRunner:
         session = running.agent.session
         if session is not None:
             self.agents[session.root_id] = running.agent
-            if not running.background or notebook_path(self.shell) not in self.current:
-                self.current[notebook_path(self.shell)] = session.root_id
+            if not running.background or notebook_path(self.shell) not in self.sessions.current:
+                self.sessions.current[notebook_path(self.shell)] = session.root_id
 
     def _raise_or_bind(self, running: Running, arguments: CellArguments) -> None:
         error, result = running.error, running.result

@@ -36,7 +36,9 @@ def hermes_magic(runner: CellRunner, line: str, cell: str | None) -> None:
         runner.run_magic(line, cell)
         return
     try:
-        _show(_command(runner, line))
+        before = dict(runner.sessions.current)
+        text = _command(runner, line)
+        _show(text, None if runner.sessions.current == before else runner.sessions.look())
     except (ArgumentsInvalid, ConfigError) as exc:
         raise UsageError(str(exc)) from None
     except HermesError as exc:
@@ -59,29 +61,31 @@ def _command(runner: CellRunner, line: str) -> str:
     return command(runner, words[1:])
 
 
-def _show(markdown: str) -> None:
+def _show(markdown: str, session: Session | None) -> None:
+    """Display a command's answer. When it changed the notebook's session, the saved file says so."""
     plain = markdown.replace("`", "").replace("**", "")
+    metadata = {} if session is None else {"hermes_nb": {"session": session.id, "at": int(time.time())}}
     # Titles, messages and what is remembered are texts of others.
-    display({"text/plain": plain, "text/markdown": inert(markdown)}, raw=True)
+    display({"text/plain": plain, "text/markdown": inert(markdown)}, raw=True, metadata=metadata)
 
 
 def _session(runner: CellRunner) -> Session | None:
-    root = runner.current.get(notebook_path(runner.shell))
-    return None if root is None else runner.runtime.store.tip(root)
+    return runner.sessions.look()
 
 
 def _need_session(runner: CellRunner) -> Session:
-    found = _session(runner)
+    found = runner.sessions.here()
     if found is None:
         raise ArgumentsInvalid("This notebook has no session yet: ask something with %%hermes, or %hermes resume.")
     return found
 
 
-def _continue_with(runner: CellRunner, session: Session) -> None:
-    notebook = notebook_path(runner.shell)
-    if notebook is not None:
-        runner.runtime.store.bind_notebook(str(notebook), session.id)
-    runner.current[notebook] = session.root_id
+def _count(words: list[str], otherwise: int) -> int:
+    if not words:
+        return otherwise
+    if len(words) > 1 or not words[0].isdecimal() or not int(words[0]):
+        raise ArgumentsInvalid(f"{' '.join(words)!r} is not a number of 1 or more.")
+    return int(words[0])
 
 
 def _cells(*columns: str) -> str:
@@ -125,7 +129,7 @@ def new(runner: CellRunner, words: list[str]) -> str:
     session = runner.runtime.store.create_session(
         source="notebook", title=" ".join(words) or None, notebook=None if notebook is None else str(notebook)
     )
-    _continue_with(runner, session)
+    runner.sessions.go_on_with(session)
     return f"New session `{session.id}`. Your next `%%hermes` cell begins it."
 
 
@@ -135,7 +139,7 @@ def resume(runner: CellRunner, words: list[str]) -> str:
         return sessions(runner, []) + "\n\nContinue one with `%hermes resume SESSION`."
     store = runner.runtime.store
     session = store.find_session(" ".join(words))
-    _continue_with(runner, session)
+    runner.sessions.go_on_with(session)
     said = []
     for row in store.rows(session.id)[-4:]:
         if row.role in ("user", "assistant") and row.text.strip():
@@ -146,8 +150,7 @@ def resume(runner: CellRunner, words: list[str]) -> str:
 
 def sessions(runner: CellRunner, words: list[str]) -> str:
     """[N] · your last sessions."""
-    limit = int(words[0]) if words and words[0].isdigit() else 20
-    rows = runner.runtime.store.sessions(limit=limit)
+    rows = runner.runtime.store.sessions(limit=_count(words, 20))
     if not rows:
         return "There are no sessions yet. Ask in a cell that starts with `%%hermes`."
     here = _session(runner)
@@ -161,7 +164,7 @@ def sessions(runner: CellRunner, words: list[str]) -> str:
 
 def undo(runner: CellRunner, words: list[str]) -> str:
     """[N] · take the last N of your messages back, with everything after them."""
-    turns = int(words[0]) if words and words[0].isdigit() else 1
+    turns = _count(words, 1)
     count = runner.runtime.store.undo(_need_session(runner).id, turns)
     return f"{count} message(s) taken back; `%hermes redo` brings them again." if count else "Nothing to take back."
 
@@ -265,7 +268,7 @@ def branch(runner: CellRunner, words: list[str]) -> str:
     """[TITLE] · go on in a copy of this session; the original stays as it is."""
     before = _need_session(runner)
     made = runner.runtime.store.branch(before.id, title=" ".join(words) or None)
-    _continue_with(runner, made)
+    runner.sessions.go_on_with(made)
     return f"This notebook goes on in the branch `{made.id}` of `{before.id}`."
 
 

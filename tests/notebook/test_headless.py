@@ -154,7 +154,7 @@ def test_nbval_finds_what_was_saved_again(workshop, how: str):
 
 @pytest.mark.parametrize("format", ["html", "markdown"])
 def test_the_saved_notebook_reads_well_where_nothing_of_ours_is_installed(workshop, tmp_path: Path, format: str):
-    folder, env, made = workshop
+    _folder, env, made = workshop
     shutil.copy(made["nbclient"], tmp_path / "read.ipynb")
     bare = {name: value for name, value in env.items() if name != "PYTHONPATH" and not name.startswith("HERMES_NB")}
     done = tool("jupyter", "nbconvert", "--to", format, "read.ipynb", env=bare, cwd=tmp_path)
