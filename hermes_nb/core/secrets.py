@@ -22,10 +22,12 @@ def _set(text: str) -> frozenset[str]:
 
 _MIN_KNOWN = 8
 _MIN_GIVEN = 6
-_WORD = (
+SECRET_WORD = (
     r"(?:pass(?:word|wd|phrase)|pwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|secret[_-]?key"
     r"|密码|密钥|口令|パスワード|비밀번호|contraseña|passwort|пароль)"
 )
+"""A word beside which a secret stands."""
+FOREIGN_WORDS = ("密码", "密钥", "口令", "パスワード", "비밀번호", "contraseña", "пароль")
 _WORDS_LOWER = (
     "pass", "pwd", "secret", "token", "key", "密", "口令", "パスワード", "비밀번호", "contraseña", "пароль",
 )  # fmt: skip
@@ -50,11 +52,16 @@ _TOKENS = re.compile(
     )""",
     re.VERBOSE,
 )
-_KEY_BLOCK = re.compile(
-    r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----.*?"
-    r"(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|\Z)",
-    re.DOTALL,
+TOKEN_STARTS = (
+    r"sk-|[sr]k_(?:live|test)_|AKIA|ASIA|gh[pousr]_|github_pat_|glpat-|xox[abeoprs]-|xapp-|AIza|ya29\.|hf_|npm_|gsk_|pplx-"
+    r"|nvapi-|r8_|dop_v1_|shpat_|xai-|pypi-|SG\.|eyJ"
 )
+"""How keys of known kinds begin."""
+KEY_BLOCK_LENGTH = 12_000
+"""A private key is shorter; an end that comes later belongs to another block."""
+_BLOCK_BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
+_BLOCK_END = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
+_BLOCK_REST = re.compile(r"(?:\s{0,4}[A-Za-z0-9+/=]{6,})+")
 _HEADER = re.compile(
     r"""((?:proxy-)?authorization["']?\s{0,4}[:=]\s{0,4}(["']?)((?:bearer|basic|token|bot|digest)\s{1,4})?+)(?!\[masked)"""
     r"""([^\s"',;}\]]{6,})""",
@@ -69,10 +76,11 @@ _WEBHOOK = re.compile(
     r"(https://(?:hooks\.slack\.com/services/|(?:\w{1,20}\.)?discord(?:app)?\.com/api/webhooks/\d{1,30}/))([A-Za-z0-9_/-]{8,})"
 )
 _QUOTED = re.compile(
-    rf"""((?:public[_-]?key[_-]?)?({_WORD})["']?\s{{0,4}}[:=：]\s{{0,4}})(["'])([^"'\n]{{4,500}})(\3)""", re.IGNORECASE
+    rf"""((?:public[_-]?key[_-]?)?({SECRET_WORD})["']?\s{{0,4}}[:=：]\s{{0,4}})(["'])([^"'\n]{{4,500}})(\3)""",
+    re.IGNORECASE,
 )
 _BARE = re.compile(
-    rf"""(({_WORD})\s{{0,2}}[:=：]\s{{0,2}})([^\s"'&,;()\[\]{{}}<>]{{6,500}}+)(?![(\[])""",
+    rf"""(({SECRET_WORD})\s{{0,2}}[:=：]\s{{0,2}})([^\s"'&,;()\[\]{{}}<>]{{6,500}}+)(?![(\[])""",
     re.IGNORECASE,
 )
 # What stands in code and in forms where a secret could stand: a colour, a type, a format, a token of a tokenizer.
@@ -134,7 +142,7 @@ def mask_known(text: str, known: Iterable[str]) -> str:
     # Most text has none of the words; looking for them first makes masking several times as fast.
     lower = text.lower()
     if "private key" in lower:
-        text = _KEY_BLOCK.sub(MASK, text)
+        text = _without_key_blocks(text)
     if "authorization" in lower:
         text = _HEADER.sub(_header, text)
     if "cookie" in lower:
@@ -208,6 +216,20 @@ def _of_environment() -> set[str]:
 
 def _a_place(value: str) -> bool:
     return value.startswith(("/", "~", ".", "http:", "https:")) or value[1:3] == ":\\"
+
+
+def _without_key_blocks(text: str) -> str:
+    parts: list[str] = []
+    at = 0
+    for begin in _BLOCK_BEGIN.finditer(text):
+        if begin.start() < at:
+            continue
+        dashes = text.find("-----END ", begin.end(), begin.end() + KEY_BLOCK_LENGTH)
+        end = _BLOCK_END.match(text, dashes) if dashes >= 0 else _BLOCK_REST.match(text, begin.end())
+        if end is not None and end.end() > begin.end():
+            parts += (text[at : begin.start()], MASK)
+            at = end.end()
+    return "".join([*parts, text[at:]])
 
 
 def _has_digit(value: str) -> bool:
