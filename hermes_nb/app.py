@@ -21,6 +21,7 @@ from hermes_nb.agent.embedded.engine import available
 from hermes_nb.agent.embedded.provider import EmbeddedProvider, embedded_endpoint
 from hermes_nb.agent.endpoint import choose
 from hermes_nb.agent.provider import Endpoint, Provider
+from hermes_nb.agent.reuse import Trail
 from hermes_nb.core.config import ModelSettings, Settings, set_value
 from hermes_nb.core.errors import ConfigError
 from hermes_nb.core.paths import Home
@@ -136,6 +137,7 @@ class Runtime:
         self._tools = Registry(_BUILTIN)
         self._warnings = list(add_plugins(self._tools, entry_points(group=GROUP)))
         self._seen: dict[str, int] = {}
+        self._trails: dict[tuple[str, str, str], Trail] = {}
         self._recall: tuple[str, RecallProvider | None] = ("", None)
         self._endpoints: tuple[tuple[ModelSettings, tuple[tuple[str, str], ...]], Endpoints] | None = None
 
@@ -212,6 +214,7 @@ class Runtime:
             recall_provider=self._recall_provider(settings.recall.provider),
             notices=self._taken_warnings(),
             seen=self._seen,
+            trails=self._trails,
         )
 
     # --- lines for people, the same in every front end

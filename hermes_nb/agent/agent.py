@@ -23,6 +23,7 @@ from hermes_nb.agent.loop import Limits, Loop, Request
 from hermes_nb.agent.opening import Models, Opened, Opening, SessionFacts, check_kind, working_folder
 from hermes_nb.agent.options import Policy, TurnOptions
 from hermes_nb.agent.provider import Endpoint
+from hermes_nb.agent.reuse import Trail
 from hermes_nb.agent.transcript import repair_rows
 from hermes_nb.agent.turn import Emit, Turn, give_back, take_lease
 from hermes_nb.core.cancel import Cancel
@@ -77,6 +78,7 @@ class Agent:
         notices: Sequence[str] = (),
         recall_provider: RecallProvider | None = None,
         seen: dict[str, int] | None = None,
+        trails: dict[tuple[str, str, str], Trail] | None = None,
         today: Callable[[], date] = date.today,
         renew_seconds: float = LEASE_RENEW_SECONDS,
     ) -> None:
@@ -335,6 +337,7 @@ class Agent:
                 context=context,
             ),
             limits=self._limits,
+            trail=self._trails.setdefault((session.root_id, endpoint.base_url, endpoint.model), Trail()),
         )
         user: Wire = {"role": "user", "content": content}
         loop.run(user, text if content != text else None)

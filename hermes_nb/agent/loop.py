@@ -27,7 +27,7 @@ from hermes_nb.agent.step import Answer, Step
 from hermes_nb.agent.turn import TAKEN_OVER, Turn
 from hermes_nb.core.errors import Cancelled, LeaseLost, ProviderError, StoreError
 from hermes_nb.core.names import MAX_STEPS, MessageStatus, TurnStatus
-from hermes_nb.core.types import Message, Prefix, TurnResult, Usage, Wire
+from hermes_nb.core.types import Message, Prefix, RequestUsage, TurnResult, Usage, Wire
 from hermes_nb.store.store import Store
 
 log = logging.getLogger(__name__)
@@ -76,6 +76,7 @@ class Loop:
         rows: Sequence[Message],
         execution: Execution,
         limits: Limits,
+        trail: Trail | None = None,
     ) -> None:
         self._turn = turn
         self._store = store
@@ -84,6 +85,8 @@ class Loop:
         self._rows = list(rows)
         self._execution = execution
         self._limits = limits
+        self._trail = trail or Trail()
+        self._sent: tuple[int, float | None] = (0, None)
 
     def run(self, user: Wire, text: str | None) -> TurnResult:
         """Store the user's message, answer it, and return the result of the turn.
@@ -125,7 +128,9 @@ class Loop:
     def _ask(self) -> Answer:
         after = self._rows[-1].id if self._rows else 0
         self._rows += self._store.rows(self._turn.session.id, after=after)
-        return self._step.run(self._request.body(self._rows))
+        body = self._request.body(self._rows)
+        self._sent = (len(body), self._trail.measure(body))
+        return self._step.run(body)
 
     def _final(self, answer: Answer, status: TurnStatus) -> TurnResult:
         if answer.broken:
@@ -162,6 +167,7 @@ class Loop:
         usage = answer.usage or Usage()
         turn.progress.partial = ""
         turn.progress.usage += usage
+        turn.progress.requests.append(RequestUsage(answer.usage, *self._sent))
         if answer.usage is not None and not turn.over:
             try:
                 self._store.usage.add(turn.session.id, turn.id, turn.model, usage, kind="chat")

@@ -28,6 +28,7 @@ from hermes_nb.core.ids import new_id
 from hermes_nb.core.names import LEASE_RENEW_SECONDS, ApprovalState, MessageStatus, TurnStatus
 from hermes_nb.core.types import (
     Lease,
+    RequestUsage,
     Session,
     ToolCall,
     ToolRecord,
@@ -95,6 +96,7 @@ class Progress:
     unsaved: dict[str, str] = field(default_factory=dict[str, str])
     """Results by call id whose row could not be written; tried again when the turn ends."""
     usage: Usage = field(default_factory=Usage)
+    requests: list[RequestUsage] = field(default_factory=list[RequestUsage])
     records: list[ToolRecord] = field(default_factory=list[ToolRecord])
     wires: list[Wire] = field(default_factory=list[Wire])
     persisted: list[str] = field(default_factory=list[str])
@@ -306,6 +308,7 @@ class Turn:
             turn_id=self.id,
             model=self.model,
             usage=progress.usage,
+            requests=tuple(progress.requests),
             code=first_code_block(text),
             tool_calls=tuple(progress.records),
             messages=tuple(progress.wires),

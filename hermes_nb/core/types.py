@@ -132,6 +132,19 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
+class RequestUsage:
+    """One model call of a turn: its tokens (None: the endpoint gave none), its size, and what it shares.
+
+    ``reuse`` is the share of the session's request before that begins this one, byte for byte; None for the first
+    one of a process.
+    """
+
+    usage: Usage | None
+    size: int
+    reuse: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class ToolCall:
     """A call as the model asked for it; ``arguments`` is the raw JSON text."""
 
@@ -199,6 +212,8 @@ class TurnResult:
     turn_id: str
     model: str
     usage: Usage = field(default_factory=Usage)
+    requests: tuple[RequestUsage, ...] = ()
+    """Each model call, in order."""
     code: str | None = None
     tool_calls: tuple[ToolRecord, ...] = ()
     messages: tuple[Wire, ...] = ()
