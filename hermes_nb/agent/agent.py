@@ -103,6 +103,7 @@ class Agent:
         )
         self._recall = None if recall_provider is None else RecallChannel(recall_provider)
         self._seen = {} if seen is None else seen
+        self._trails = {} if trails is None else trails
         self._lock = threading.Lock()
         self._running: _Running | None = None
 
