@@ -19,6 +19,7 @@ from hermes_nb.agent.caller import Caller, CallerApprover, CallerKernel
 from hermes_nb.agent.events import Event, Notice, TurnStarted
 from hermes_nb.agent.execution import Execution
 from hermes_nb.agent.gate import ApprovalGate
+from hermes_nb.agent.history import History
 from hermes_nb.agent.loop import Limits, Loop, Request
 from hermes_nb.agent.opening import Models, Opened, Opening, SessionFacts, check_kind, working_folder
 from hermes_nb.agent.options import Policy, TurnOptions
@@ -102,6 +103,7 @@ class Agent:
             store, models, identity, memory, facts or SessionFacts(source=surface), user or store.user, today
         )
         self._recall = None if recall_provider is None else RecallChannel(recall_provider)
+        self._history = History(store)
         self._seen = {} if seen is None else seen
         self._trails = {} if trails is None else trails
         self._lock = threading.Lock()
@@ -257,7 +259,7 @@ class Agent:
         root = opened.session.root_id
         lease = take_lease(self.store, root, options.surface or self.surface)
         try:
-            rows = self.store.rows(opened.session.id)
+            rows = self._history.read(opened.session.id)
             turn = Turn(
                 store=self.store,
                 session=opened.session,
@@ -296,7 +298,7 @@ class Agent:
         repair = repair_rows(rows)
         if repair:
             self.store.append_rows(session.id, repair, lease=turn.lease)
-            rows = self.store.rows(session.id)
+            rows = self._history.read(session.id)
         context = ToolContext(
             session_id=session.id,
             root_id=session.root_id,
@@ -328,7 +330,7 @@ class Agent:
             turn=turn,
             store=self.store,
             provider=self._models.open(endpoint),
-            request=Request(opened.head, opened.prefix, endpoint.dialect, endpoint.keep_reasoning),
+            request=Request(opened.head, opened.prefix, endpoint.dialect, endpoint.keep_reasoning, self._history),
             rows=rows,
             execution=Execution(
                 turn=turn,

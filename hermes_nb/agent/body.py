@@ -33,13 +33,28 @@ def head(model: str, *, stream: bool = True, params: Mapping[str, Any] | None = 
     return dumpb({**fields, **given})[:-1] + b","
 
 
+class Growing:
+    """A body that grows at its end; what was added once is not encoded again. Not thread-safe."""
+
+    def __init__(self, head: bytes, prefix: Prefix) -> None:
+        tools = b"" if prefix.tools in (b"", b"[]") else b'"tools":' + prefix.tools + b","
+        self._bytes = bytearray(head + tools + b'"messages":[' + prefix.system)
+        self._bare = not prefix.system
+
+    def add(self, wires: Sequence[str]) -> None:
+        """Append messages, given as their stored JSON texts."""
+        if wires:
+            self._bytes += self._joined(wires)
+            self._bare = False
+
+    def closed(self, last: Sequence[str] = ()) -> bytes:
+        """Return the whole body with ``last`` as its end, which does not stay."""
+        return bytes(self._bytes) + (self._joined(last) if last else b"") + b"]}"
+
+    def _joined(self, wires: Sequence[str]) -> bytes:
+        return (b"" if self._bare else b",") + ",".join(wires).encode("utf-8")
+
+
 def join(head: bytes, prefix: Prefix, wires: Sequence[str]) -> bytes:
     """Return one request body: ``wires`` are the stored JSON texts, in order."""
-    parts = [head]
-    if prefix.tools not in (b"", b"[]"):
-        parts += [b'"tools":', prefix.tools, b","]
-    parts += [b'"messages":[', prefix.system]
-    if wires:
-        parts += [b"," if prefix.system else b"", ",".join(wires).encode("utf-8")]
-    parts.append(b"]}")
-    return b"".join(parts)
+    return Growing(head, prefix).closed(wires)

@@ -45,38 +45,55 @@ def is_loopback(host: str) -> bool:
     return host in ("localhost", "::1") or host.endswith(".localhost") or host.startswith("127.")
 
 
+class Projection:
+    """The messages to send for rows that are added in order. What was projected once stays as it is."""
+
+    def __init__(self, dialect: str) -> None:
+        self._dialect = dialect
+        self._open: list[str] = []
+        """Ids of the newest calls that no row has answered yet."""
+        self._names: dict[str, str] = {}
+        """Ids of all calls, by the id they were stored with."""
+
+    def add(self, rows: Sequence[Message]) -> list[str]:
+        """Return the messages for the next rows, as JSON texts."""
+        sent: list[str] = []
+        for row in rows:
+            if row.role == "tool":
+                answered, text = _tool(row, self._names)
+                if answered in self._open:
+                    # A second result, or one whose call is not in these rows, would be refused by every endpoint.
+                    self._open.remove(answered)
+                    sent.append(text)
+                continue
+            sent += _lost(self._open)
+            self._open = []
+            sent.append(row.wire if row.role != "assistant" else self._assistant(row))
+        return sent
+
+    def ending(self) -> list[str]:
+        """Return what a request needs after the rows so far.
+
+        A crash between a call and its result leaves the call last; sent like that it would be refused for ever.
+        """
+        return list(_lost(self._open))
+
+    def _assistant(self, row: Message) -> str:
+        if row.dialect != self._dialect:
+            wire: Wire = json.loads(row.wire)
+            projected = _foreign(wire, self._names)
+            self._open = list(_call_ids(projected))
+            return row.wire if projected == wire else dumps(projected)
+        if '"tool_calls"' in row.wire:
+            self._open = _CALL_ID.findall(row.wire) or list(_call_ids(json.loads(row.wire)))
+            self._names.update(zip(self._open, self._open, strict=True))
+        return row.wire
+
+
 def project(rows: Sequence[Message], dialect: str) -> list[str]:
     """Return the messages to send, in order, as JSON texts."""
-    sent: list[str] = []
-    open_calls: list[str] = []
-    names: dict[str, str] = {}
-    for row in rows:
-        if row.role == "tool":
-            answered, text = _tool(row, names)
-            if answered in open_calls:
-                # A second result, or one whose call is not in these rows, would be refused by every endpoint.
-                open_calls.remove(answered)
-                sent.append(text)
-            continue
-        sent += _lost(open_calls)
-        open_calls = []
-        if row.role != "assistant":
-            sent.append(row.wire)
-            continue
-        if row.dialect == dialect and '"tool_calls"' not in row.wire:
-            sent.append(row.wire)
-            continue
-        if row.dialect != dialect:
-            wire: Wire = json.loads(row.wire)
-            projected = _foreign(wire, names)
-            sent.append(row.wire if projected == wire else dumps(projected))
-            open_calls = list(_call_ids(projected))
-        else:
-            sent.append(row.wire)
-            open_calls = _CALL_ID.findall(row.wire) or list(_call_ids(json.loads(row.wire)))
-            names.update(zip(open_calls, open_calls, strict=True))
-    # A crash between a call and its result leaves the call last; sent like that it would be refused for ever.
-    return sent + list(_lost(open_calls))
+    projection = Projection(dialect)
+    return projection.add(rows) + projection.ending()
 
 
 def _foreign(wire: Wire, names: dict[str, str]) -> Wire:

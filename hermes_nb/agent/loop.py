@@ -21,8 +21,11 @@ from hermes_nb.agent.body import join
 from hermes_nb.agent.dialect import project
 from hermes_nb.agent.events import Notice, StepFinished
 from hermes_nb.agent.execution import Execution
+from hermes_nb.agent.guard import Guard
+from hermes_nb.agent.history import History
 from hermes_nb.agent.provider import Provider
 from hermes_nb.agent.retry import RetryPolicy
+from hermes_nb.agent.reuse import Trail
 from hermes_nb.agent.step import Answer, Step
 from hermes_nb.agent.turn import TAKEN_OVER, Turn
 from hermes_nb.core.errors import Cancelled, LeaseLost, ProviderError, StoreError
@@ -49,9 +52,13 @@ class Request:
     prefix: Prefix
     dialect: str
     keep_reasoning: bool = True
+    history: History | None = None
+    """Keeps what was joined before, from turn to turn."""
 
     def body(self, rows: Sequence[Message]) -> bytes:
         """Return the request body for these rows, from stored bytes."""
+        if self.history is not None:
+            return self.history.body(self.head, self.prefix, rows, self.dialect)
         return join(self.head, self.prefix, project(rows, self.dialect))
 
 
@@ -77,10 +84,11 @@ class Loop:
         execution: Execution,
         limits: Limits,
         trail: Trail | None = None,
+        guard: Guard | None = None,
     ) -> None:
         self._turn = turn
         self._store = store
-        self._step = Step(turn, provider, limits.retry, keep_reasoning=request.keep_reasoning)
+        self._step = Step(turn, provider, limits.retry, guard or Guard(), keep_reasoning=request.keep_reasoning)
         self._request = request
         self._rows = list(rows)
         self._execution = execution
