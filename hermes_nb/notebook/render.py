@@ -133,9 +133,9 @@ class TurnView:
     def note(self, text: str, level: str = "info") -> None:
         """Show one line that is not the model's."""
         self.freeze()
-        mark = {"warning": "Warning: ", "error": "Error: "}.get(level, "")
-        shown = _quiet(text) if not mark else f"**{mark}**{_inline(text)}"
-        self._show({"text/plain": mark + text, "text/markdown": shown}, kind="note", level=level)
+        mark = {"warning": "Warning:", "error": "Error:"}.get(level, "")
+        shown = f"**{mark}** {_inline(text)}" if mark else _quiet(text)
+        self._show({"text/plain": f"{mark} {text}".lstrip(), "text/markdown": shown}, kind="note", level=level)
 
     def ask(self, card: Bundle) -> None:
         """Show a question in the place of the line of the call it is about; that line comes back with the answer."""
@@ -224,7 +224,7 @@ class TurnView:
             if result.note and tool.answered.startswith(result.note):
                 words: tuple[str, ...] = (tool.answered,)  # it did not run: the answer says it all
             else:
-                words = (outcome, tool.answered, f"{spent:.1f} s")
+                words = (outcome, tool.answered, f"{spent:.1f} s" if spent >= 0.05 else "")
             self._tool_line(tool, state, words, result, seconds=round(seconds, 3))
         elif tool.handle is None:
             data = _tool_bundle(tool.name, tool.arguments, result, (outcome, tool.answered))

@@ -153,7 +153,7 @@ def test_a_question_takes_the_place_of_its_call_and_leaves_no_widget():
     assert len(page.outputs) == 1
     assert seen[0] == "Allow?"
     assert "running" in seen[1]
-    assert "python: import os [ok · approved (phone) · " in seen[2]
+    assert "python: import os [ok · approved (phone)" in seen[2]
     assert list(page.outputs[0].data) == ["text/plain", "text/html", MIME_TURN]
 
 
@@ -197,7 +197,7 @@ def test_the_demo_model_is_named_in_every_run():
 
 def test_words_of_a_notice_are_not_read_as_markdown():
     page = played([STARTED, Notice("cost_of *x* <b>", "warning")], live=False)
-    assert page.markdown == ["**Warning: **cost\\_of \\*x\\* \\<b\\>"]
+    assert page.markdown == ["**Warning:** cost\\_of \\*x\\* \\<b\\>"]
 
 
 def test_arguments_that_are_no_json_are_shown_as_they_are():

@@ -131,7 +131,7 @@ class Lab:
         self._closing.append(playwright.stop)
         browser = playwright.chromium.launch(executable_path=chromium(), args=list(_CHROMIUM))
         self._closing.append(browser.close)
-        self.page: Page = browser.new_page(viewport={"width": 1200, "height": 900})
+        self.page: Page = browser.new_context(viewport={"width": 1200, "height": 900}).new_page()
         self.page.set_default_timeout(DEADLINE * 1000)
         self.console: list[str] = []
         self.page.on("console", lambda message: self.console.append(f"{message.type}: {message.text}"))
@@ -191,23 +191,36 @@ class Notebook:
         )
         return self.lab.page.evaluate(script, [self.path, list(args)])
 
+    def opened(self) -> Notebook:
+        """Wait until the notebook is open; its kernel may be busy or silent."""
+        wait_until(lambda: self._js("return !!panel && panel.context.isReady && cells.length > 0"), lambda: self.path)
+        return self
+
+    def restarted(self) -> Notebook:
+        """Wait until a restart that was asked for is over."""
+        wait_until(lambda: self._js("return cells.every(c => c.model.executionState !== 'running')"), self.lab.log)
+        return self.ready()
+
     def ready(self) -> Notebook:
         """Wait until the notebook is open and its kernel has answered."""
-        wait_until(lambda: self._js("return !!panel && panel.context.isReady && cells.length > 0"), lambda: self.path)
+        self.opened()
         known = "const k = panel.sessionContext.session?.kernel; return !!k && k.connectionStatus === 'connected'"
         wait_until(lambda: self._js(known + " && ['idle', 'busy'].includes(k.status)"), self.lab.log)
         return self
 
     def front(self) -> None:
-        self._js("app.shell.activateById(panel.id)")
+        """Bring the notebook's tab to the front: commands go to the notebook there."""
+        there = "if (app.shell.currentWidget === panel) return true; app.shell.activateById(panel.id); return false"
+        wait_until(lambda: self._js(there), lambda: f"{self.path} in front")
 
     # -- acts
 
     def send(self, cell: int) -> None:
         """Run a cell as Shift+Enter does, without waiting for it."""
+        self.front()
         self._js(
-            "app.shell.activateById(panel.id); panel.content.activeCellIndex = args[0];"
-            "panel.content.deselectAll(); void app.commands.execute('notebook:run-cell')",
+            "panel.content.activeCellIndex = args[0]; panel.content.deselectAll();"
+            "void app.commands.execute('notebook:run-cell')",
             cell,
         )
 
@@ -236,9 +249,6 @@ class Notebook:
             "if (panel) { await panel.sessionContext.shutdown(); panel.context.model.dirty = false; panel.dispose(); }"
         )
 
-    def kill_cells(self) -> None:
-        self._js("await panel.sessionContext.session.kernel.interrupt()")
-
     # -- looks
 
     def state(self, cell: int) -> tuple[str, int | None]:
@@ -251,6 +261,9 @@ class Notebook:
         ended = "const m = cells[args[0]].model; return m.executionState === 'idle' && m.executionCount !== null"
         wait_until(lambda: self._js(ended, cell), lambda: f"cell {cell} {self.state(cell)}: {self.text(cell)}", seconds)
         return self
+
+    def source(self, cell: int) -> str:
+        return self._js("return cells[args[0]].model.sharedModel.getSource()", cell)
 
     def outputs(self, cell: int) -> list[dict[str, Any]]:
         return self._js("return cells[args[0]].model.outputs.toJSON()", cell)
