@@ -15,6 +15,7 @@ from datetime import date
 from typing import Any
 
 from hermes_nb.agent.ambient import ambient
+from hermes_nb.agent.beside import Beside
 from hermes_nb.agent.caller import Caller, CallerApprover, CallerKernel
 from hermes_nb.agent.events import Event, Notice, TurnStarted
 from hermes_nb.agent.execution import Execution
@@ -23,6 +24,7 @@ from hermes_nb.agent.history import History
 from hermes_nb.agent.loop import Limits, Loop, Request
 from hermes_nb.agent.opening import Models, Opened, Opening, SessionFacts, check_kind, working_folder
 from hermes_nb.agent.options import Policy, TurnOptions
+from hermes_nb.agent.preview import Preview
 from hermes_nb.agent.provider import Endpoint
 from hermes_nb.agent.reuse import Trail
 from hermes_nb.agent.transcript import repair_rows
@@ -30,9 +32,8 @@ from hermes_nb.agent.turn import Emit, Turn, give_back, take_lease
 from hermes_nb.core.cancel import Cancel
 from hermes_nb.core.errors import ConfigError, HermesError, StoreError, TurnError
 from hermes_nb.core.names import LEASE_RENEW_SECONDS, ApprovalMode, Role, TurnStatus
-from hermes_nb.core.types import Message, Session, TurnResult, Wire
-from hermes_nb.prompt import recall
-from hermes_nb.prompt.recall_provider import RecallChannel, RecallFacts, RecallProvider
+from hermes_nb.core.types import Message, Prefix, Session, TurnResult, Wire
+from hermes_nb.prompt.recall_provider import RecallChannel, RecallProvider
 from hermes_nb.store.store import Store
 from hermes_nb.tools.approval import Approver
 from hermes_nb.tools.kernel import KernelPort
@@ -102,7 +103,8 @@ class Agent:
         self._opening = Opening(
             store, models, identity, memory, facts or SessionFacts(source=surface), user or store.user, today
         )
-        self._recall = None if recall_provider is None else RecallChannel(recall_provider)
+        channel = None if recall_provider is None else RecallChannel(recall_provider)
+        self._beside = Beside(store, channel, today)
         self._history = History(store)
         self._seen = {} if seen is None else seen
         self._trails = {} if trails is None else trails
@@ -198,6 +200,23 @@ class Agent:
         if self.session is None or self.session.root_id not in self._seen:
             return []
         return self.store.rows(self.store.tip(self.session.id).id, after=self._seen[self.session.root_id])
+
+    def preview(self, options: TurnOptions | None = None) -> Preview:
+        """Return what the next request will carry beside the user's words. Sends and stores nothing.
+
+        What a recall provider finds depends on the words and is not in it. Raises NoEndpoint, ConfigError.
+        """
+        given = options or TurnOptions()
+        session = None if self.session is None else self.store.tip(self.session.id)
+        rows = [] if session is None else self.store.rows(session.id)
+        mode = given.mode or self.policy.mode
+        beside = self._beside.preview(rows, session, given.surface or self.surface, mode, given)
+        return self._opening.preview(session, rows, self.selection, self.model, beside)
+
+    def fresh_prefix(self) -> Prefix:
+        """Return the prefix that a new session would get now. Stores nothing. Raises NoEndpoint, ConfigError."""
+        session = None if self.session is None else self.store.tip(self.session.id)
+        return self._opening.fresh(session, self.selection, self.model)[1]
 
     def use(self, *, model: str | None = None, selection: Selection | None = None) -> Endpoint:
         """Give the session another model or other tools from its next turn on. A new prefix is built.
@@ -323,9 +342,10 @@ class Agent:
             allow=self.policy.allow,
             context=context,
         )
-        # The demo model's window is too small for it.
-        recalled = [] if endpoint.embedded else self._recalled(text, turn, context, rows)
-        content = self._content(text, context, masked, mode, rows, session, options, recalled)
+        # The demo model's window is too small for recall.
+        content = self._beside.content(
+            text, turn, rows, context, options, masked, mode, with_recall=not endpoint.embedded
+        )
         loop = Loop(
             turn=turn,
             store=self.store,
@@ -364,58 +384,12 @@ class Agent:
             turn.emit(Notice(warning, "warning"))
         return {**masked, **options.masked}
 
-    def _content(
-        self,
-        text: str,
-        context: ToolContext,
-        masked: Mapping[str, str],
-        mode: ApprovalMode,
-        rows: list[Message],
-        session: Session,
-        options: TurnOptions,
-        recalled: Sequence[str] = (),
-    ) -> str:
-        """Return the user message as the model gets it: what changed since it was last told, then the text."""
-        now = recall.facts(
-            today=self._today(),
-            surface=context.surface,
-            masked=sorted(masked),
-            extra=[*_variables(options.variables, context), *options.recall, *recalled],
-            approvals_off=mode is ApprovalMode.OFF,
-        )
-        return recall.compose(text, now, recall.told(rows, date.fromtimestamp(session.started)))
-
-    def _recalled(self, text: str, turn: Turn, context: ToolContext, rows: list[Message]) -> list[str]:
-        """Return what the recall provider has on ``text`` that this session was not told yet, as a recall fact."""
-        channel = self._recall
-        if channel is None:
-            return []
-        facts = RecallFacts(self.store, context.user, context.session_id, context.root_id, context.surface, rows)
-        told = recall.lines_told(rows, channel.fact)
-        found = channel.ask(text, facts, turn.cancel, told=told, today=self._today())
-        if found.problem:
-            turn.emit(Notice(found.problem, "warning"))
-        return [f"{channel.fact}: {found.value}"] if found.value else []
-
     def _remember(self, turn: Turn) -> None:
         self._seen[turn.session.root_id] = turn.last_row
         try:
             self.session = self.store.session(turn.session.id)
         except StoreError as exc:
             log.warning("session %s could not be read after a turn: %s", turn.session.id, exc)
-
-
-def _variables(names: Sequence[str], context: ToolContext) -> list[str]:
-    """Return one recall block per variable that ``-v`` named. Raises ConfigError when there is no kernel."""
-    if not names:
-        return []
-    if context.kernel is None:
-        raise ConfigError("-v needs a live kernel, and this session has none.")
-    found = {variable.name: variable for variable in context.kernel.variables(list(names), context.cancel)}
-    missing = [name for name in names if name not in found]
-    if missing:
-        raise ConfigError(f"There is no variable {', '.join(missing)} in the namespace.")
-    return [f"{name}: {found[name].type} {found[name].summary}" for name in names]
 
 
 def _ignore(_event: Event) -> None:

@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
@@ -15,10 +15,11 @@ from typing import Protocol
 
 from hermes_nb.agent.body import head
 from hermes_nb.agent.endpoint import explicit
+from hermes_nb.agent.preview import Preview, history_of
 from hermes_nb.agent.provider import Endpoint, Provider
 from hermes_nb.core.errors import ConfigError
 from hermes_nb.core.names import ParentKind
-from hermes_nb.core.types import Prefix, Session
+from hermes_nb.core.types import Message, Prefix, Session
 from hermes_nb.prompt.builder import SHORT_IDENTITY, PromptParts, build_prefix
 from hermes_nb.store.store import Store
 from hermes_nb.tools.toolsets import Selection, wire_schemas
@@ -126,8 +127,43 @@ class Opening:
 
     def refreeze(self, session: Session, endpoint: Endpoint, selection: Selection) -> Prefix:
         """Build a new prefix for an explicit change of model or tools, and make it the session's."""
-        prefix = self._built(session, endpoint, selection)
+        prefix = self._built(session.user, _day(session), endpoint, selection)
         return self.store.freeze_prefix(session.id, prefix, head(endpoint.model), replace=True)
+
+    def fresh(self, session: Session | None, selection: Selection, model: str | None) -> tuple[bytes, Prefix]:
+        """Return head and prefix that a new session on this one's model would get now; stores nothing.
+
+        Raises NoEndpoint, ConfigError.
+        """
+        if session is not None and session.model is not None:
+            endpoint = self.own_endpoint(session)
+        else:
+            endpoint = self.models.named(model) if model else self.models.primary()
+        user = self.user if session is None else session.user
+        return head(endpoint.model), self._built(user, self.today(), endpoint, selection)
+
+    def preview(
+        self,
+        session: Session | None,
+        rows: Sequence[Message],
+        selection: Selection,
+        model: str | None,
+        beside: str,
+    ) -> Preview:
+        """Return the parts of the next request; what is not frozen yet is built and not stored.
+
+        Raises NoEndpoint, ConfigError.
+        """
+        prefix = None if session is None else self.store.prefix(session.id)
+        if session is None or prefix is None or not prefix.system or not session.head:
+            start, prefix = self.fresh(session, selection, model)
+            return Preview(start, prefix, False, history_of(rows, rows[-1].dialect if rows else ""), beside)
+        try:
+            dialect = self.own_endpoint(session).dialect
+        except ConfigError:
+            # Not reachable now: the rows were last sent as they lie.
+            dialect = rows[-1].dialect if rows else ""
+        return Preview(session.head, prefix, True, history_of(rows, dialect), beside)
 
     def _begun(self, session: Session | None, endpoint: Endpoint, first_text: str) -> Session:
         if session is not None:
@@ -164,21 +200,25 @@ class Opening:
         lost = session.message_count > 0 and session.prefix_id is not None
         own = endpoint if session.model in (None, endpoint.model) else replace(endpoint, model=str(session.model))
         prefix = self.store.freeze_prefix(
-            session.id, self._built(session, own, selection), head(own.model), replace=lost
+            session.id, self._built(session.user, _day(session), own, selection), head(own.model), replace=lost
         )
         session = self.store.session(session.id)
         notices = (_REBUILT,) if lost else ()
         return Opened(session, endpoint, prefix, session.head or head(own.model), notices)
 
-    def _built(self, session: Session, endpoint: Endpoint, selection: Selection) -> Prefix:
+    def _built(self, user: str, started: date, endpoint: Endpoint, selection: Selection) -> Prefix:
         parts = PromptParts(
             tools=wire_schemas(selection.sent),
             tool_names=[tool.name for tool in selection.sent],
             identity=SHORT_IDENTITY if endpoint.embedded else self.identity,
-            memory=self.memory(session.user),
-            started=date.fromtimestamp(session.started),
+            memory=self.memory(user),
+            started=started,
         )
         return build_prefix(parts, short=endpoint.embedded)
+
+
+def _day(session: Session) -> date:
+    return date.fromtimestamp(session.started)
 
 
 def is_embedded(session: Session) -> bool:

@@ -115,6 +115,32 @@ def build_prefix(parts: PromptParts, *, short: bool = False) -> Prefix:
     return make_prefix(parts.tools, system)
 
 
+PART_STARTS: tuple[tuple[str, str], ...] = (
+    ("identity", ""),
+    ("rules", "# How to work\n"),
+    ("memory", "\u2550" * 46 + "\nMEMORY "),
+    ("user", "\u2550" * 46 + "\nUSER PROFILE "),
+    ("date", "This session began on "),
+)
+"""The parts of a system message in their order, and how each but the first begins."""
+
+
+def split_parts(content: str) -> dict[str, str]:
+    """Return the parts of a system message by name; joined by blank lines they are the message again.
+
+    For people: a frozen message keeps no marks of its own, and a text of the user's may look like one.
+    """
+    starts: list[tuple[str, int]] = [("identity", 0)]
+    for name, start in PART_STARTS[1:]:
+        # The date stands last and is the only part that a memory entry could imitate by chance.
+        find = content.rfind if name == "date" else content.find
+        at = find("\n\n" + start, starts[-1][1])
+        if at >= 0:
+            starts.append((name, at + 2))
+    ends = [at - 2 for _, at in starts[1:]] + [len(content)]
+    return {name: content[at:end] for (name, at), end in zip(starts, ends, strict=True)}
+
+
 def load_identity(home: Path) -> str:
     """Return SOUL.md of the home folder, or the default identity.
 
