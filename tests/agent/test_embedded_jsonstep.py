@@ -19,11 +19,11 @@ from tests.support.llama_server import FakeLlama, LlamaScript, words
 VERBS = {"run": "python", "list": "variables"}
 
 
-def streamed(folder: Path, script: LlamaScript, cancel: Cancel | None = None) -> list[dict[str, Any]]:
+def streamed(folder: Path, script: LlamaScript, cancel: Cancel | None = None, **more: Any) -> list[dict[str, Any]]:
     with FakeLlama(folder, script) as fake:
         server = LlamaServer(fake.url, "key")
         events = server.stream("/completion", {"stream": True}, timeout=20, cancel=cancel or Cancel())
-        return list(chunks(events, model="m", verbs=VERBS))
+        return list(chunks(events, model="m", verbs=VERBS, **more))
 
 
 def text_of(found: list[dict[str, Any]]) -> str:
@@ -69,6 +69,25 @@ def test_what_is_no_known_call_is_text(tmp_path: Path, said: str) -> None:
     found = streamed(tmp_path, LlamaScript(words(said)))
     assert finish_of(found) == ["stop"]
     assert text_of(found) == said
+
+
+def test_a_repetition_ends_the_answer_with_true_usage(tmp_path: Path) -> None:
+    pieces = words("It is a number. ", *["It is a number. "] * 90, stop_type="limit", cached=90, prompt=10)
+    for count, event in enumerate(pieces[:-1], start=1):
+        event["timings"] = {"cache_n": 90, "prompt_n": 10, "predicted_n": count}
+    found = streamed(tmp_path, LlamaScript(pieces), own_limit=True, spent=1)
+    assert text_of(found) == "It is a number."
+    assert finish_of(found) == ["stop"]
+    assert found[-1]["usage"]["prompt_tokens"] == 100
+    assert found[-1]["usage"]["completion_tokens"] == 3
+
+
+def test_our_own_limit_ends_after_a_whole_sentence_and_the_callers_is_told(tmp_path: Path) -> None:
+    script = LlamaScript(words("It is good. ", "It is ve", stop_type="limit"))
+    found = streamed(tmp_path, script, own_limit=True)
+    assert (text_of(found), finish_of(found)) == ("It is good.", ["stop"])
+    found = streamed(tmp_path, script)
+    assert (text_of(found), finish_of(found)) == ("It is good. It is ve", ["length"])
 
 
 def test_an_empty_answer_still_finishes(tmp_path: Path) -> None:

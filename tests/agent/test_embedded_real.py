@@ -159,6 +159,22 @@ def test_a_request_to_run_code_can_become_a_tool_call(provider: EmbeddedProvider
     assert usage["cached"] >= 0.9 * usage["prompt_tokens"]
 
 
+def test_a_second_question_gets_its_tool_and_keeps_the_prefix_in_the_cache(provider: EmbeddedProvider) -> None:
+    first = (("user", "My name is Anna\n"), ("assistant", "I'm glad you're here. How can I assist you?"))
+    provider.warm(json.dumps(TOOLS).encode(), lambda _line: None)
+    _, finish, usage = ask(provider, body(*first, ("user", "run print(6*7)\n")))
+    alone = ask(provider, body(("user", "run print(6*7)")))
+    assert (finish, usage["prompt_tokens"]) == (alone[1], alone[2]["prompt_tokens"])
+    text, finish, usage = ask(provider, body(*first, ("user", "What was my name?")))
+    assert text
+    assert finish == "stop"
+    assert usage["cached"] >= 0.9 * usage["prompt_tokens"]
+    # One token of the decision, the others of the answer.
+    assert 1 < usage["completion_tokens"] <= render.MAX_ANSWER_TOKENS + 1
+    _, _, usage = ask(provider, body(*first, ("user", "What is a list?")))
+    assert usage["cached"] >= 0.9 * usage["prompt_tokens"]
+
+
 def test_a_damaged_state_is_read_anew_and_kept_again(home: Home) -> None:
     lines: list[str] = []
     provider = EmbeddedProvider(home)

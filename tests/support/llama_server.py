@@ -27,6 +27,8 @@ class LlamaScript:
     body: Any = None
     hang_after: int | None = None
     """Send this many events, then stay silent until the server closes."""
+    first: str = ""
+    """The text of an answer that is not streamed; it counts as one token."""
     saving: bool = True
     write_short: bool = False
     props: dict[str, Any] = field(default_factory=dict)
@@ -80,7 +82,7 @@ def _handler(fake: FakeLlama) -> type[BaseHTTPRequestHandler]:
             elif body and body.get("stream"):
                 self.stream()
             else:
-                self.send(200, {"content": "", "stop": True})
+                self.send(200, {"content": script.first, "stop": True, "timings": {"predicted_n": 1}})
 
         def slot(self, action: str, name: str) -> None:
             path = fake.folder / name

@@ -9,7 +9,7 @@ from __future__ import annotations
 import http.client
 import json
 import socket
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, cast
@@ -52,7 +52,7 @@ class LlamaServer:
         with _opened(self, "POST", path, body, timeout, cancel) as response:
             return _object(response)
 
-    def stream(self, path: str, body: dict[str, Any], *, timeout: float, cancel: Cancel) -> Iterator[dict[str, Any]]:
+    def stream(self, path: str, body: dict[str, Any], *, timeout: float, cancel: Cancel) -> Generator[dict[str, Any]]:
         """Post ``body`` and yield the objects of the event stream; close it to stop the generation.
 
         ``timeout`` bounds the silence between two events. Raises ProviderError or Cancelled.

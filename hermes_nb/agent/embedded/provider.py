@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from typing import Any, Final, cast
 
 from hermes_nb.agent.embedded import engine, render, weights
 from hermes_nb.agent.embedded.engine import Engine, EngineOptions, EngineUser
-from hermes_nb.agent.embedded.jsonstep import chunks
+from hermes_nb.agent.embedded.jsonstep import CALL_START, chunks, tokens_of
+from hermes_nb.agent.embedded.llama_http import LlamaServer
+from hermes_nb.agent.embedded.render import Rendered
 from hermes_nb.agent.embedded.states import States, state_name
 from hermes_nb.agent.provider import Endpoint
 from hermes_nb.core.cancel import Cancel
@@ -68,17 +71,7 @@ class EmbeddedProvider:
         running = self._user.engine(cancel)
         with running.exclusive(cancel):
             self._read_prefix(running, asked.prefix, cancel)
-            request = {
-                "prompt": asked.prefix + asked.turns,
-                "grammar": asked.grammar,
-                "n_predict": asked.max_tokens,
-                "temperature": 0,
-                "cache_prompt": True,
-                "id_slot": _SLOT,
-                "stream": True,
-            }
-            events = running.server.stream("/completion", request, timeout=_SILENCE_SECONDS, cancel=cancel)
-            yield from chunks(events, model=self._endpoint.model, verbs=asked.verbs)
+            yield from answer(running.server, asked, self._endpoint.model, cancel)
 
     def prefix_tokens(self, tools: bytes, cancel: Cancel | None = None) -> int:
         """Return how many tokens the engine counts in the prefix for the JSON array ``tools``."""
@@ -112,6 +105,32 @@ class EmbeddedProvider:
             self.state_note = self._states.save(running.server, name)
         running.loaded = name
         return restored
+
+
+def answer(server: LlamaServer, asked: Rendered, model: str, cancel: Cancel) -> Iterator[dict[str, Any]]:
+    """Yield the chunks of one answer, after one token that decides between words and a call where that needs it.
+
+    Both requests begin with the prefix in slot 0, so that the second one reads only what differs.
+    """
+    request = {
+        "prompt": asked.prefix + asked.turn,
+        "grammar": asked.grammar,
+        "n_predict": asked.max_tokens,
+        "temperature": 0,
+        "cache_prompt": True,
+        "id_slot": _SLOT,
+    }
+    spent = 0
+    if asked.recalled is not None:
+        # Without the history: with it, so small a model hardly ever calls a tool.
+        first = server.post("/completion", {**request, "n_predict": 1}, timeout=_SILENCE_SECONDS, cancel=cancel)
+        spent = tokens_of(first)
+        if not str(first.get("content") or "").startswith(CALL_START):
+            request |= {"prompt": asked.prefix + asked.recalled, "grammar": asked.words}
+    # With the timings of each token the usage is true also when we end the answer ourselves.
+    request |= {"stream": True, "timings_per_token": True}
+    with closing(server.stream("/completion", request, timeout=_SILENCE_SECONDS, cancel=cancel)) as events:
+        yield from chunks(events, model=model, verbs=asked.verbs, own_limit=asked.own_limit, spent=spent)
 
 
 def warm(home: Home, tools: bytes, progress: Callable[[str], None]) -> None:
