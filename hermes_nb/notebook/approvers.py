@@ -93,7 +93,7 @@ class WidgetApprover:
         card = ipywidgets.VBox([text, buttons], layout=frame)
         self._cards[request.id] = [card, text, buttons, approve, deny]
         asked, body = question(request)
-        plain = f"Waiting for your answer: {asked}\n{body}\nAnswer with %hermes approvals"
+        plain = f"Waiting for your answer: {asked}\n{body}\nAnswer in a terminal: hermes-nb approvals"
         self._view.ask({**card._repr_mimebundle_(), "text/plain": plain})
 
     def _dispose(self, id: str) -> None:

@@ -19,8 +19,11 @@ from typing import Any
 
 from hermes_nb.core.names import MIME_TURN
 from hermes_nb.notebook.executor import Interrupts
+from hermes_nb.tools.judge import MARK
 
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+_MARK_LINE = re.compile(rf"\n[^\n]*{MARK}[^\n]*")
+"""The line that ``guarded`` adds to code, as a traceback quotes it."""
 
 
 def plain(text: str) -> str:
@@ -162,7 +165,7 @@ def capture(shell: Any, code: str) -> Iterator[Captured]:
         def show(etype: type, value: BaseException, lines: list[str]) -> None:
             if issubclass(etype, KeyboardInterrupt):
                 lines = _without_handler(shell, etype, value) or lines
-            text = "\n".join(lines)
+            text = _MARK_LINE.sub("", "\n".join(lines))
             seen.traceback.append(text)
             shell._last_traceback = lines
             print(text, file=sys.stderr)

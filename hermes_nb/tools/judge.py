@@ -108,12 +108,16 @@ def python_is_clean(code: str, *, shadowed: Iterable[str] = ()) -> str | None:
     return None
 
 
+MARK = "# hermes-nb"
+"""The comment line that ``guarded`` adds."""
+
+
 def guarded(code: str) -> str:
     """Return clean ``code`` in a form that IPython takes for Python only.
 
     IPython's automagic and autocall look at inputs of one line; with a comment line behind it there are two.
     """
-    return f"{code}\n# hermes-nb" if code.strip() else code
+    return f"{code}\n{MARK}" if code.strip() else code
 
 
 class _Judge:

@@ -195,6 +195,25 @@ def test_a_session_goes_on_after_a_kernel_restart(lab: Lab, model: ModelServer, 
     shot(book, "5-after-restart", 3)
 
 
+def test_a_restart_while_a_question_waits_voids_it(lab: Lab, model: ModelServer, store: Store, opened, shot):
+    book = lab.notebook([LOAD, "%%hermes\nlook around", "%%hermes\nstill there?"])
+    opened.append(book)
+    book.run(0)
+    model.enqueue(call("python", {"code": "import os; seen = os.getpid()"}), say("Yes, I am."))
+    book.send(1)
+    book.button(1, "Approve").wait_for()
+    (request,) = store.approvals.pending()
+    lab.menu("Kernel", "Restart Kernel…")
+    lab.dialog("Restart")
+    book.restarted()
+    book.run(0).run(2)
+    assert "Yes, I am." in book.text(2)
+    assert store.approvals.get(request.id).state is not ApprovalState.PENDING
+    assert not store.approvals.answer(request.id, ApprovalState.APPROVED, "too late", request.args_hash)
+    assert [m["role"] for m in json.loads(model.bodies[1])["messages"]][-3:] == ["assistant", "tool", "user"]
+    shot(book, "5-restart-while-asking", 2)
+
+
 def test_a_question_is_answered_elsewhere_after_the_page_was_reloaded(
     lab: Lab, model: ModelServer, store: Store, opened, shot
 ):

@@ -163,6 +163,7 @@ def test_a_tool_error_is_no_error_output(kernel: Kernel, server: ModelServer):
     assert cell.error == ""
     assert "ZeroDivisionError" in cell.stderr
     assert "ZeroDivisionError" in server.bodies[1].decode()
+    assert "# hermes-nb" not in cell.stderr + server.bodies[1].decode()
 
 
 def test_a_turn_inside_a_tool_is_refused_and_the_outer_turn_goes_on(kernel: Kernel, server: ModelServer):
@@ -308,6 +309,7 @@ def test_an_interrupt_ends_the_turn_and_the_next_cell_works(kernel: Kernel, serv
     kernel.interrupt()
     cell.wait(10)
     assert cell.error.startswith("KeyboardInterrupt")
+    assert "_on_signal" not in cell.stderr
     assert not [s for s in kernel.widgets.values() if s.get("_model_name") == "ButtonModel"]
     before = rows(home)
     server.clear()
@@ -368,6 +370,18 @@ def test_a_background_turn_asks_with_buttons_and_runs_code_between_cells(kernel:
     assert kernel.value("from_background") == "1"
 
 
+def test_a_background_question_stands_in_the_place_of_its_call(kernel: Kernel, server: ModelServer):
+    server.enqueue(call("python", {"code": "import os; y = 1"}, text="Before. "), say("After."))
+    cell = ask(kernel, "--bg --new").wait(20)
+    cell.until(lambda c: "Approve" in c.buttons(), 20)
+    cell.until(lambda c: "application/vnd.jupyter.widget-view+json" in c.outputs[-1].get("data", {}), 20)
+    assert cell.outputs[-2]["data"]["text/markdown"] == "Before. "
+    kernel.click(cell.buttons()["Approve"])
+    cell.until(lambda c: "After." in c.markdown and "session" in c.plain, 20)
+    assert "application/vnd.jupyter.widget-view+json" not in json.dumps(cell.outputs)
+    assert "approved (notebook)" in cell.plain
+
+
 def test_background_turns_are_listed_and_stopped(kernel: Kernel, server: ModelServer):
     server.enqueue(silence(), say("next"))
     cell = ask(kernel, "--bg", text="long question").wait(20)
@@ -382,7 +396,7 @@ def test_background_turns_are_listed_and_stopped(kernel: Kernel, server: ModelSe
 def test_background_is_refused_headless(kernel: Kernel):
     cell = ask(kernel, "--bg", allow_stdin=False).wait(20)
     assert cell.status == "error"
-    assert "without --bg" in cell.stderr
+    assert "without --bg" in cell.error
 
 
 # -- what a saved notebook holds ------------------------------------------------------------------------
