@@ -27,6 +27,8 @@ braces and $ mean nothing special.
   --approve MODE          ask | safe | deny | off, for this turn
   --keep-going            a failed turn does not stop Run All
 
+To stop a turn: Kernel > Interrupt, in any front end (Ctrl-C in a terminal); in the background: %hermes stop.
+
 Examples:
   %%hermes
   What is in df, and is anything missing?

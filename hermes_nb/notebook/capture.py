@@ -131,8 +131,11 @@ def _without_handler(shell: Any, etype: type, value: BaseException) -> list[str]
 
 
 @contextlib.contextmanager
-def capture(shell: Any, code: str) -> Iterator[Captured]:
-    """Record what ``code`` shows while the block runs; ``shell`` is the InteractiveShell."""
+def capture(shell: Any, code: str, cleared: Callable[[], None] | None = None) -> Iterator[Captured]:
+    """Record what ``code`` shows while the block runs; ``shell`` is the InteractiveShell.
+
+    ``cleared`` is called after the code has cleared the cell, to show again what was not the code's own.
+    """
     seen = Captured()
     patches = _Patches()
 
@@ -158,6 +161,16 @@ def capture(shell: Any, code: str) -> Iterator[Captured]:
             return publish(data, metadata, **rest)
 
         return published
+
+    def clearing(clear: Any) -> Any:
+        def clear_output(wait: bool = False) -> None:
+            for pieces in (seen.stdout, seen.stderr, seen.displays):
+                pieces.clear()
+            clear(wait)
+            if cleared is not None:
+                cleared()
+
+        return clear_output
 
     def printing_traceback(_: Any) -> Any:
         # As a stream and not as an ``error`` output: papermill fails a notebook that contains any error
@@ -185,6 +198,7 @@ def capture(shell: Any, code: str) -> Iterator[Captured]:
     patches.set(sys.stdout, "write", tee(sys.stdout, seen.stdout))
     patches.set(sys.stderr, "write", tee(sys.stderr, seen.stderr))
     patches.set(shell.display_pub, "publish", publishing)
+    patches.set(shell.display_pub, "clear_output", clearing)
     patches.set(shell, "_showtraceback", printing_traceback)
     if hasattr(shell, "ask_exit"):
         patches.set(shell, "ask_exit", refusing_exit)

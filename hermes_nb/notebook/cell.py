@@ -210,7 +210,9 @@ class CellRunner:
     def _prepare(self, arguments: CellArguments, seen: FrontEnd, body: str, blocking: bool) -> Running:
         notebook = notebook_path(self.shell)
         choice = self.sessions.choose(seen, named=arguments.session, new=arguments.new)
-        view = TerminalView() if seen.terminal else TurnView(CellOutput(), live=not seen.headless)
+        self._refuse_beside_background(choice.session)
+        output = CellOutput()
+        view = TerminalView() if seen.terminal else TurnView(output, live=not seen.headless)
         if arguments.background:
             kernel = getattr(self.shell, "kernel", None)
             driver: Foreground | Idle = Idle(asyncio.get_running_loop(), getattr(kernel, "_main_asyncio_lock", None))
@@ -238,7 +240,7 @@ class CellRunner:
             mode=arguments.approve,
             recall=[f"{v.name}: {v.type}: {v.summary}" for v in summaries(self.shell, arguments.variables)],
             surface="terminal" if seen.terminal else "notebook",
-            kernel=InProcessKernel(self.shell, driver, self.tool_code),
+            kernel=InProcessKernel(self.shell, driver, self.tool_code, output.again),
             approver=approver,
         )
         running = Running(new_id(), agent, options, view, driver, approver, body, arguments.background)
@@ -266,6 +268,15 @@ class CellRunner:
         driver: Foreground | Idle,
         blocking: bool,
         background: bool,
+    def _refuse_beside_background(self, session: Session | None) -> None:
+        for running in self.turns.values():
+            other = running.agent.session
+            if session is not None and other is not None and running.background and other.root_id == session.root_id:
+                raise ArgumentsInvalid(
+                    "A background turn of this session is running in this kernel: wait for it, stop it with "
+                    "%hermes stop, or ask beside it with %%hermes --new."
+                )
+
     ) -> WidgetApprover | InputApprover | None:
         if seen.answer_by is AnswerBy.NOBODY:
             return None

@@ -11,18 +11,34 @@ from hermes_nb.core.types import TurnResult
 
 
 class _CellHandle:
-    def __init__(self, handle: Any) -> None:
+    def __init__(self, handle: Any, data: dict[str, Any], metadata: Mapping[str, Any]) -> None:
         self._handle = handle
+        self._now = (data, metadata)
 
     def update(self, data: dict[str, Any], metadata: Mapping[str, Any]) -> None:
+        self._now = (data, metadata)
         self._handle.update(data, raw=True, metadata=dict(metadata))
+
+    def again(self) -> None:
+        data, metadata = self._now
+        display(data, raw=True, metadata=dict(metadata), display_id=self._handle.display_id)
 
 
 class CellOutput:
     """Publishes bundles into the running cell through IPython's display."""
 
+    def __init__(self) -> None:
+        self._shown: list[_CellHandle] = []
+
     def show(self, data: dict[str, Any], metadata: Mapping[str, Any]) -> _CellHandle:
-        return _CellHandle(display(data, raw=True, metadata=dict(metadata), display_id=True))
+        handle = _CellHandle(display(data, raw=True, metadata=dict(metadata), display_id=True), data, metadata)
+        self._shown.append(handle)
+        return handle
+
+    def again(self) -> None:
+        """Show everything once more: user code has cleared the whole cell and meant its own output only."""
+        for handle in self._shown:
+            handle.again()
 
 
 def bind_result(shell: Any, result: TurnResult, output: str | None, *, last: bool = True) -> None:

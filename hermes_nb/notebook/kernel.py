@@ -7,7 +7,7 @@ import contextlib
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 from hermes_nb.core.cancel import Cancel
@@ -47,17 +47,20 @@ class ToolCode:
 class InProcessKernel:
     """The live namespace of this IPython shell, reached through a driver of the main thread."""
 
-    def __init__(self, shell: Any, driver: Driver, tool_code: ToolCode) -> None:
+    def __init__(
+        self, shell: Any, driver: Driver, tool_code: ToolCode, cleared: Callable[[], None] | None = None
+    ) -> None:
         self._shell = shell
         self._driver = driver
         self._tool_code = tool_code
 
+        self._cleared = cleared
     def execute(self, code: str, cancel: Cancel) -> CodeResult:
         """Run one cell of code; its output appears in the cell and comes back."""
 
         async def call() -> CodeResult:
             with self._tool_code.entered():
-                return await _run(self._shell, code, self._driver.can_await)
+                return await _run(self._shell, code, self._driver.can_await, self._cleared)
 
         result: CodeResult = self._driver.submit(call, cancel)
         if result.interrupted and threading.current_thread() is threading.main_thread():
@@ -74,12 +77,13 @@ class InProcessKernel:
         return self._driver.submit(call, cancel)
 
 
-async def _run(shell: Any, code: str, can_await: bool) -> CodeResult:
+
+async def _run(shell: Any, code: str, can_await: bool, cleared: Callable[[], None] | None) -> CodeResult:
     """Run ``code`` as IPython runs a cell. Never raises what the code raises, not even KeyboardInterrupt:
     a KeyboardInterrupt that escapes a task leaves the event loop and wedges the kernel.
     """
     succeeded = interrupted = False
-    with capture(shell, code) as seen:
+    with capture(shell, code, cleared) as seen:
         try:
             succeeded, interrupted = await _run_cell(shell, code)
         except (KeyboardInterrupt, asyncio.CancelledError):

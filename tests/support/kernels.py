@@ -31,6 +31,7 @@ class Cell:
     idle: bool = False
     reply: dict[str, Any] | None = None
     prompts: list[str] = field(default_factory=list)
+    clear_next: bool = False
     background: bool = False
     """Whether outputs may still come when the cell itself has ended."""
 
@@ -219,18 +220,33 @@ class Kernel:
             return
         if kind == "status" and content["execution_state"] == "idle":
             cell.idle = True
+        elif kind == "clear_output":
+            cell.clear_next = content["wait"]
+            if not content["wait"]:
+                self._clear(cell)
         elif kind == "stream":
+            self._clear(cell, waited=True)
             last = cell.outputs[-1] if cell.outputs else {}
             if last.get("output_type") == "stream" and last["name"] == content["name"]:
                 last["text"] += content["text"]
             else:
                 cell.outputs.append({"output_type": "stream", **content})
         elif kind in ("display_data", "execute_result", "error"):
+            self._clear(cell, waited=True)
             output = {"output_type": kind, **content}
             cell.outputs.append(output)
             display_id = content.get("transient", {}).get("display_id")
             if display_id:
                 self._displays.setdefault(display_id, []).append(output)
+
+    def _clear(self, cell: Cell, *, waited: bool = False) -> None:
+        """Forget a cell's outputs as a front end does: at once, or when the next one comes."""
+        if waited and not cell.clear_next:
+            return
+        cell.clear_next = False
+        for shown in self._displays.values():
+            shown[:] = [output for output in shown if not any(output is own for own in cell.outputs)]
+        cell.outputs.clear()
 
 
 @contextmanager

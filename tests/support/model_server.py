@@ -321,7 +321,8 @@ class ModelServer:
             return from_step(steps[at]) if at < len(steps) else say("Done.")
 
     def _steps(self, text: str) -> list[dict[str, Any]]:
-        found = text.find("SCRIPT [")
+        # The last one: what is recalled from other talks stands above the message itself.
+        found = text.rfind("SCRIPT [")
         if found >= 0:
             return json.JSONDecoder().raw_decode(text[found + len("SCRIPT ") :])[0]
         return next((list(r["steps"]) for r in self._rules if re.search(r["match"], text)), [])
