@@ -32,7 +32,7 @@ from hermes_nb.agent.turn import Emit, Turn, give_back, take_lease
 from hermes_nb.core.cancel import Cancel
 from hermes_nb.core.errors import ConfigError, HermesError, StoreError, TurnError
 from hermes_nb.core.names import LEASE_RENEW_SECONDS, ApprovalMode, Role, TurnStatus
-from hermes_nb.core.types import Message, Prefix, Session, TurnResult, Wire
+from hermes_nb.core.types import Message, Prefix, RequestUsage, Session, TurnResult, Wire
 from hermes_nb.prompt.recall_provider import RecallChannel, RecallProvider
 from hermes_nb.store.store import Store
 from hermes_nb.tools.approval import Approver
@@ -108,6 +108,8 @@ class Agent:
         self._history = History(store)
         self._seen = {} if seen is None else seen
         self._trails = {} if trails is None else trails
+        self.requests: tuple[RequestUsage, ...] = ()
+        """The model calls of this agent's last turn."""
         self._lock = threading.Lock()
         self._running: _Running | None = None
 
@@ -386,6 +388,7 @@ class Agent:
 
     def _remember(self, turn: Turn) -> None:
         self._seen[turn.session.root_id] = turn.last_row
+        self.requests = tuple(turn.progress.requests)
         try:
             self.session = self.store.session(turn.session.id)
         except StoreError as exc:

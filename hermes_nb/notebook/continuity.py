@@ -145,9 +145,12 @@ def _moment(facts: dict[str, Any]) -> float:
 class Continuity:
     """What one kernel continues, by notebook. A kernel serves one notebook, but its name may change."""
 
-    def __init__(self, shell: Any, store: Callable[[], Sessions]) -> None:
+    def __init__(
+        self, shell: Any, store: Callable[[], Sessions], before_bind: Callable[[Path], object] = lambda path: None
+    ) -> None:
         self._shell = shell
         self._store = store
+        self._before_bind = before_bind
         self.current: dict[Path | None, str] = {}
         """Lineage root by notebook."""
 
@@ -175,6 +178,7 @@ class Continuity:
         if notebook is not None and not seen.headless:
             bound = self._store().notebook_session(str(notebook))
             if bound is None or bound.root_id != session.root_id:
+                self._before_bind(notebook)
                 self._store().bind_notebook(str(notebook), session.id)
         return session
 

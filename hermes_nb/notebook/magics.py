@@ -18,6 +18,7 @@ from hermes_nb.core.errors import ConfigError, HermesError
 from hermes_nb.core.inert import inert
 from hermes_nb.core.names import ApprovalState
 from hermes_nb.core.types import Session
+from hermes_nb.notebook import look
 from hermes_nb.notebook.approvers import question
 from hermes_nb.notebook.arguments import ArgumentsInvalid
 from hermes_nb.notebook.cell import CellRunner
@@ -212,24 +213,6 @@ def approvals(runner: CellRunner, words: list[str]) -> str:
     return "\n\n".join(parts) + "\n\nAnswer with `%hermes approvals approve ID` or `deny ID`."
 
 
-def usage(runner: CellRunner, _words: list[str]) -> str:
-    """· tokens of this session."""
-    total = runner.runtime.store.usage.total(_need_session(runner).id)
-    cached = f", {100 * total.cached // total.prompt} % of them from the cache" if total.prompt else ""
-    return f"{total.prompt:,} tokens in{cached}; {total.completion:,} out."
-
-
-def prefix(runner: CellRunner, _words: list[str]) -> str:
-    """· what every request of this session begins with."""
-    frozen = runner.runtime.store.prefix(_need_session(runner).id)
-    if frozen is None:
-        return "The prefix is built with the session's first turn."
-    return (
-        f"Prefix `{frozen.id[:16]}`: system {len(frozen.system):,} bytes, tool schemas {len(frozen.tools):,} bytes. "
-        "It was built once and stays the same for this session."
-    )
-
-
 def memory(runner: CellRunner, _words: list[str]) -> str:
     """· what is remembered across sessions, as it is now on disk."""
     return runner.runtime.memory_text()
@@ -313,8 +296,9 @@ COMMANDS: dict[str, Command] = {
     "tools": tools,
     "model": model,
     "branch": branch,
-    "usage": usage,
-    "prefix": prefix,
+    "usage": look.usage,
+    "prefix": look.prefix,
+    "context": look.context,
     "config": config,
     "doctor": doctor,
     "help": help_,

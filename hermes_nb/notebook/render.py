@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from hermes_nb.agent import events
 from hermes_nb.core.inert import inert
 from hermes_nb.core.names import MIME_TURN, TurnStatus
-from hermes_nb.core.types import ApprovalRequest, ToolCall, ToolResult, TurnResult, Usage
+from hermes_nb.core.types import ApprovalRequest, RequestUsage, ToolCall, ToolResult, TurnResult, Usage
 from hermes_nb.notebook.markdown import safe_cut
 
 Bundle = dict[str, Any]
@@ -251,7 +251,8 @@ class TurnView:
 
     def _footer(self, result: TurnResult) -> None:
         text = footer_line(result, self._endpoint, live=self._live)
-        self._ids = {**self._ids, "usage": _usage_fields(result.usage), "model": result.model}
+        requests = [_request_fields(request) for request in result.requests]
+        self._ids = {**self._ids, "usage": _usage_fields(result.usage), "model": result.model, "requests": requests}
         self._show({"text/plain": text, "text/markdown": _quiet(text)}, kind="turn", status=result.status.value)
 
 
@@ -274,6 +275,13 @@ def _state_of(status: TurnStatus) -> str:
 
 def _usage_fields(usage: Usage) -> dict[str, int]:
     return {"prompt": usage.prompt, "completion": usage.completion, "cached": usage.cached}
+
+
+def _request_fields(request: RequestUsage) -> dict[str, Any]:
+    """Return what one model call cost and how much of it was sent before, for the turn's metadata."""
+    known = request.usage
+    tokens = {} if known is None else {**_usage_fields(known), "new": known.prompt - known.cached}
+    return {**tokens, "bytes": request.size, "reuse": None if request.reuse is None else round(request.reuse, 6)}
 
 
 def _usage(usage: Usage) -> str:

@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 
 from hermes_nb.core.types import Usage
 from hermes_nb.store.database import Database
 from hermes_nb.store.sessions import number_of
+
+
+@dataclass(frozen=True, slots=True)
+class BookedCall:
+    """One model call as it was booked."""
+
+    turn_id: str | None
+    model: str
+    kind: str
+    usage: Usage
+    timestamp: float
 
 
 class UsageBook:
@@ -43,6 +55,15 @@ class UsageBook:
             (session_id,),
         )
         return Usage(*(int(value or 0) for value in row)) if row else Usage()
+
+    def calls(self, session_id: str, limit: int = 20) -> list[BookedCall]:
+        """Return the last calls of the session's lineage, oldest first."""
+        rows = self._database.query(
+            "SELECT turn, model, kind, prompt, completion, cached, reasoning, ts FROM usage WHERE sid IN"
+            " (SELECT sid FROM sessions WHERE root=(SELECT root FROM sessions WHERE id=?)) ORDER BY id DESC LIMIT ?",
+            (session_id, limit),
+        )
+        return [BookedCall(row[0], row[1], row[2], Usage(*row[3:7]), row[7]) for row in reversed(rows)]
 
     def by_model(self, user: str, since: float = 0.0) -> dict[str, Usage]:
         """Return the sums of one user per model."""
