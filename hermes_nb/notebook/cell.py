@@ -27,7 +27,6 @@ from hermes_nb.core.paths import Home
 from hermes_nb.core.types import Session, TurnResult
 from hermes_nb.notebook.approvers import InputApprover, WidgetApprover
 from hermes_nb.notebook.arguments import ArgumentsInvalid, CellArguments, parse
-from hermes_nb.notebook.context_cells import ContextCells
 from hermes_nb.notebook.continuity import Continuity
 from hermes_nb.notebook.display import CellOutput, bind_result, short_traceback
 from hermes_nb.notebook.executor import Foreground, Idle, wait_for
@@ -102,8 +101,7 @@ class CellRunner:
         self._runtime: Runtime | None = None
         self._lock = threading.Lock()
         self.turns: dict[str, Running] = {}
-        self.cells = ContextCells(lambda: self.runtime.store)
-        self.sessions = Continuity(shell, lambda: self.runtime.store, before_bind=self.cells.look)
+        self.sessions = Continuity(shell, lambda: self.runtime.store)
         self.agents: dict[str, Agent] = {}
         self.tool_code = ToolCode()
         self.ended_in_background: list[TurnResult] = []
@@ -166,14 +164,6 @@ class CellRunner:
         agent = known or self._agent(session, CellArguments(), notebook_path(self.shell))
         self.agents[session.root_id] = agent
         return agent
-
-    def next_turn(self) -> tuple[Agent, TurnOptions, list[str]]:
-        """Return what a plain next cell would run with, and lines for the user. Begins and changes nothing."""
-        seen, notebook = front_end(self.shell), notebook_path(self.shell)
-        cells = self.cells.look(notebook)
-        agent = self._agent(self.sessions.look(), CellArguments(), notebook)
-        options = TurnOptions(recall=[cells.fact], surface="terminal" if seen.terminal else "notebook")
-        return agent, options, [cells.said] if cells.said else []
 
     def close(self) -> None:
         """Stop everything and let go of the store (``%unload_ext`` and the kernel's end)."""
@@ -240,7 +230,6 @@ class CellRunner:
             [tool.name for tool in agent.selection.sent],
             only=arguments.toolsets,
             without=arguments.without,
-        cells = self.cells.look(None if seen.headless else notebook)
         session = self.sessions.take(choice, seen)
         if choice.branch:
             agent = self._agent(session, arguments, notebook)
@@ -249,19 +238,25 @@ class CellRunner:
             model=arguments.model,
             masked=masked,
             mode=arguments.approve,
-            recall=[
-                *(f"{v.name}: {v.type}: {v.summary}" for v in summaries(self.shell, arguments.variables)),
-                *([] if seen.headless else [cells.fact]),
-            ],
+            recall=[f"{v.name}: {v.type}: {v.summary}" for v in summaries(self.shell, arguments.variables)],
             surface="terminal" if seen.terminal else "notebook",
             kernel=InProcessKernel(self.shell, driver, self.tool_code, output.again),
             approver=approver,
         )
         running = Running(new_id(), agent, options, view, driver, approver, body, arguments.background)
-        for said in (choice.said, *warnings, self.cells.news(cells)):
+        for said in (choice.said, *warnings):
             if said:
                 running.events.put(Notice(said))
         return running
+
+    def _refuse_beside_background(self, session: Session | None) -> None:
+        for running in self.turns.values():
+            other = running.agent.session
+            if session is not None and other is not None and running.background and other.root_id == session.root_id:
+                raise ArgumentsInvalid(
+                    "A background turn of this session is running in this kernel: wait for it, stop it with "
+                    "%hermes stop, or ask beside it with %%hermes --new."
+                )
 
     def _agent(self, session: Session | None, arguments: CellArguments, notebook: Path | None) -> Agent:
         """Return the agent of a lineage: kept from cell to cell, so that it knows what it has seen."""
@@ -282,15 +277,6 @@ class CellRunner:
         driver: Foreground | Idle,
         blocking: bool,
         background: bool,
-    def _refuse_beside_background(self, session: Session | None) -> None:
-        for running in self.turns.values():
-            other = running.agent.session
-            if session is not None and other is not None and running.background and other.root_id == session.root_id:
-                raise ArgumentsInvalid(
-                    "A background turn of this session is running in this kernel: wait for it, stop it with "
-                    "%hermes stop, or ask beside it with %%hermes --new."
-                )
-
     ) -> WidgetApprover | InputApprover | None:
         if seen.answer_by is AnswerBy.NOBODY:
             return None

@@ -53,8 +53,8 @@ class InProcessKernel:
         self._shell = shell
         self._driver = driver
         self._tool_code = tool_code
-
         self._cleared = cleared
+
     def execute(self, code: str, cancel: Cancel) -> CodeResult:
         """Run one cell of code; its output appears in the cell and comes back."""
 
@@ -75,7 +75,6 @@ class InProcessKernel:
             return summaries(self._shell, names)
 
         return self._driver.submit(call, cancel)
-
 
 
 async def _run(shell: Any, code: str, can_await: bool, cleared: Callable[[], None] | None) -> CodeResult:
