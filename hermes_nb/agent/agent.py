@@ -16,7 +16,7 @@ from typing import Any
 
 from hermes_nb.agent.ambient import ambient
 from hermes_nb.agent.beside import Beside
-from hermes_nb.agent.caller import Caller, CallerApprover, CallerKernel
+from hermes_nb.agent.caller import Caller, CallerApprover, CallerKernel, uninterrupted
 from hermes_nb.agent.events import Event, Notice, TurnStarted
 from hermes_nb.agent.execution import Execution
 from hermes_nb.agent.gate import ApprovalGate
@@ -260,10 +260,16 @@ class Agent:
         return caller
 
     def _abandon(self, caller: Caller) -> None:
-        """Stop a turn whose caller was interrupted or went away."""
-        caller.cancel.cancel()
-        self.interrupt()
-        caller.close(_JOIN_SECONDS)
+        """Stop a turn whose caller was interrupted or went away. A further interrupt must not leave it half stopped."""
+        while True:
+            try:
+                with uninterrupted():
+                    caller.cancel.cancel()
+                    self.interrupt()
+                    caller.close(_JOIN_SECONDS)
+                return
+            except KeyboardInterrupt:
+                continue
 
     # --- inside: the worker
 

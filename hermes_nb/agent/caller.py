@@ -14,6 +14,7 @@ import signal
 import threading
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
+from types import FrameType
 from typing import Any, TypeVar
 
 from hermes_nb.agent.events import Event
@@ -21,7 +22,7 @@ from hermes_nb.core.cancel import Cancel
 from hermes_nb.core.errors import Cancelled
 from hermes_nb.core.types import ApprovalRequest, TurnResult
 from hermes_nb.tools.approval import Approver
-from hermes_nb.tools.kernel import CodeResult, KernelPort, Variable
+from hermes_nb.tools.kernel import CodeResult, KernelPort, SecretSource, Variable
 
 T = TypeVar("T")
 
@@ -133,7 +134,23 @@ def _interrupts_raise() -> Generator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    with _handler(signal.default_int_handler):
+        yield
+
+
+@contextlib.contextmanager
+def uninterrupted() -> Generator[None]:
+    """Drop every SIGINT while the block runs in the main thread; for a second or two that must be finished."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    with _handler(lambda _number, _frame: None):
+        yield
+
+
+@contextlib.contextmanager
+def _handler(handler: Callable[[int, FrameType | None], object]) -> Generator[None]:
+    before = signal.signal(signal.SIGINT, handler)
     try:
         yield
     finally:
@@ -158,6 +175,10 @@ class CallerKernel:
 
     def variables(self, names: Sequence[str] | None, cancel: Cancel) -> list[Variable]:
         return self._caller.submit(lambda: self._kernel.variables(names, cancel), cancel)
+
+    def secret_values(self) -> Sequence[str]:
+        # Asked directly: it never waits, and a text enters while the caller may be busy.
+        return self._kernel.secret_values() if isinstance(self._kernel, SecretSource) else ()
 
 
 class CallerApprover:

@@ -272,7 +272,8 @@ class Execution:
 
 def _result_of(returned: Any) -> ToolResult:
     if isinstance(returned, ToolResult):
-        return returned if isinstance(returned.content, str) else replace(returned, content=_as_text(returned.content))
+        content: Any = returned.content  # a user's own tool need not keep to the type
+        return replace(returned, content=_as_text(content))
     return ToolResult(_as_text(returned))
 
 

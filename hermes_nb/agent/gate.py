@@ -16,7 +16,6 @@ from hermes_nb.tools.policy import PYTHON, Decision, allowed_by, judge, shadowed
 from hermes_nb.tools.preview import diff_of
 from hermes_nb.tools.tool import Tool, ToolContext
 
-
 CHANGED = (
     "Not run: the file changed while the question stood, so the user agreed to another change than this would make. "
     "Read the file again, then call again."

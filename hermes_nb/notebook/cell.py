@@ -123,11 +123,14 @@ class CellRunner:
             return
         driver = running.driver
         assert isinstance(driver, Foreground)
-        try:
-            await driver.drive(worker.is_alive, running.look)
-        except (asyncio.CancelledError, KeyboardInterrupt):
-            driver.interrupts.stop.set()
-        self._end(running, worker, arguments)
+        # To the very end: a second interrupt must not tear what the first one began.
+        with driver.interrupts.handled(asyncio.get_running_loop()):
+            worker = self._start(running, self._work, body, arguments)
+            try:
+                await driver.drive(worker.is_alive, running.look)
+            except (asyncio.CancelledError, KeyboardInterrupt):
+                driver.interrupts.stop.set()
+            self._end(running, worker, arguments)
 
     def run_magic(self, line: str, body: str) -> None:
         """Run a cell that blocks its event loop: inside ``%%time``, ``run_cell_magic`` and the like."""
@@ -137,11 +140,13 @@ class CellRunner:
             return
         driver = running.driver
         assert isinstance(driver, Foreground)
-        try:
-            driver.pump(worker.is_alive, running.look)
-        except KeyboardInterrupt:
-            driver.interrupts.stop.set()
-        self._end(running, worker, arguments)
+        with driver.interrupts.handled(None):
+            worker = self._start(running, self._work, body, arguments)
+            try:
+                driver.pump(worker.is_alive, running.look)
+            except KeyboardInterrupt:
+                driver.interrupts.stop.set()
+            self._end(running, worker, arguments)
 
     def stop(self, id: str | None = None) -> list[str]:
         """Interrupt background turns (all, or the one whose id begins with ``id``); return their ids."""

@@ -48,11 +48,11 @@ class _Job:
 
 async def _guarded(call: MainCall) -> Any:
     """Await a job so that no KeyboardInterrupt escapes its task: that would leave the event loop and wedge
-    the kernel for good.
+    the kernel for good. The signal handler raises nothing while this very frame runs.
     """
     try:
         return await call()
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemExit):
         raise Cancelled("interrupted") from None
 
 
@@ -96,7 +96,7 @@ class Interrupts:
         finally:
             signal.signal(signal.SIGINT, old)
 
-    def _on_signal(self, _signal: int, _frame: Any) -> None:
+    def _on_signal(self, _signal: int, frame: Any) -> None:
         if self.unblock_input:
             self.unblock_input = False
             raise KeyboardInterrupt
@@ -105,7 +105,8 @@ class Interrupts:
             raise KeyboardInterrupt
         loop, task = self._loop, self.task
         if task is not None and loop is not None:
-            if asyncio.current_task(loop) is task:
+            between = frame is not None and frame.f_code is _guarded.__code__
+            if asyncio.current_task(loop) is task and not between:
                 raise KeyboardInterrupt  # user code is running right now
             loop.call_soon_threadsafe(task.cancel)  # user code is awaiting
         elif loop is not None:
@@ -186,10 +187,12 @@ class Foreground:
             while not self.interrupts.stop.is_set():
                 look()
                 try:
-                    job = self._jobs.get(timeout=0.05)
+                    # Not get(timeout=...): in Python 3.11 a signal near its deadline makes that wait for ever.
+                    job = self._jobs.get_nowait()
                 except queue.Empty:
                     if not busy():
                         return
+                    time.sleep(_TICK)
                     continue
                 look()
                 self.interrupts.blocking = job.interruptible
