@@ -27,6 +27,7 @@ from hermes_nb.core.paths import Home
 from hermes_nb.core.types import Session, TurnResult
 from hermes_nb.notebook.approvers import InputApprover, WidgetApprover
 from hermes_nb.notebook.arguments import ArgumentsInvalid, CellArguments, parse
+from hermes_nb.notebook.context_cells import ContextCells
 from hermes_nb.notebook.continuity import Continuity
 from hermes_nb.notebook.display import CellOutput, bind_result, short_traceback
 from hermes_nb.notebook.executor import Foreground, Idle, wait_for
@@ -101,7 +102,8 @@ class CellRunner:
         self._runtime: Runtime | None = None
         self._lock = threading.Lock()
         self.turns: dict[str, Running] = {}
-        self.sessions = Continuity(shell, lambda: self.runtime.store)
+        self.cells = ContextCells(lambda: self.runtime.store)
+        self.sessions = Continuity(shell, lambda: self.runtime.store, before_bind=self.cells.look)
         self.agents: dict[str, Agent] = {}
         self.tool_code = ToolCode()
         self.ended_in_background: list[TurnResult] = []
@@ -170,6 +172,14 @@ class CellRunner:
         self.agents[session.root_id] = agent
         return agent
 
+    def next_turn(self) -> tuple[Agent, TurnOptions, list[str]]:
+        """Return what a plain next cell would run with, and lines for the user. Begins and changes nothing."""
+        seen, notebook = front_end(self.shell), notebook_path(self.shell)
+        cells = self.cells.look(notebook)
+        agent = self._agent(self.sessions.look(), CellArguments(), notebook)
+        options = TurnOptions(recall=[cells.fact], surface="terminal" if seen.terminal else "notebook")
+        return agent, options, [cells.said] if cells.said else []
+
     def close(self) -> None:
         """Stop everything and let go of the store (``%unload_ext`` and the kernel's end)."""
         for running in list(self.turns.values()):
@@ -230,26 +240,30 @@ class CellRunner:
         problem = problem or unknown_name(self.shell, arguments.variables)
         if problem:
             raise ArgumentsInvalid(problem)
+        cells = self.cells.look(None if seen.headless else notebook)
+        session = self.sessions.take(choice, seen)
+        if choice.branch:
+            agent = self._agent(session, arguments, notebook)
         masked, warnings = mask_for(
             agent.registry,
             [tool.name for tool in agent.selection.sent],
             only=arguments.toolsets,
             without=arguments.without,
-        session = self.sessions.take(choice, seen)
-        if choice.branch:
-            agent = self._agent(session, arguments, notebook)
         )
         options = TurnOptions(
             model=arguments.model,
             masked=masked,
             mode=arguments.approve,
-            recall=[f"{v.name}: {v.type}: {v.summary}" for v in summaries(self.shell, arguments.variables)],
+            recall=[
+                *(f"{v.name}: {v.type}: {v.summary}" for v in summaries(self.shell, arguments.variables)),
+                *([] if seen.headless else [cells.fact]),
+            ],
             surface="terminal" if seen.terminal else "notebook",
             kernel=InProcessKernel(self.shell, driver, self.tool_code, output.again),
             approver=approver,
         )
         running = Running(new_id(), agent, options, view, driver, approver, body, arguments.background)
-        for said in (choice.said, *warnings):
+        for said in (choice.said, *warnings, self.cells.news(cells)):
             if said:
                 running.events.put(Notice(said))
         return running
