@@ -20,6 +20,7 @@ from hermes_nb.agent.caller import Caller, CallerApprover, CallerKernel, uninter
 from hermes_nb.agent.events import Event, Notice, TurnStarted
 from hermes_nb.agent.execution import Execution
 from hermes_nb.agent.gate import ApprovalGate
+from hermes_nb.agent.guard import Guard
 from hermes_nb.agent.history import History
 from hermes_nb.agent.loop import Limits, Loop, Request
 from hermes_nb.agent.opening import Models, Opened, Opening, SessionFacts, check_kind, working_folder
@@ -45,6 +46,12 @@ log = logging.getLogger(__name__)
 
 _JOIN_SECONDS = 1.0
 """How long an interrupted ``run`` waits for a worker that does not react; its writes are refused anyway."""
+
+
+_MASKED = (
+    "A secret in your message was replaced by [masked] before it was stored or sent. To use it, name the environment "
+    "variable or the variable that holds it."
+)
 
 
 @dataclass(slots=True)
@@ -278,9 +285,10 @@ class Agent:
             if self._running is running:
                 self._running = None
 
-    def _open(self, text: str, emit: Emit, running: _Running, options: TurnOptions) -> Turn:
+    def _open(self, given: str, emit: Emit, running: _Running, options: TurnOptions) -> Turn:
         """Take the lease, run the turn to its end, and return it."""
-        cancel = running.cancel
+        cancel, guard = running.cancel, Guard(options.kernel or self.kernel)
+        text = guard.text(given)
         opened = self._opening.open(self.session, self.selection, text, options.model or self.model)
         cancel.check()
         root = opened.session.root_id
@@ -296,6 +304,7 @@ class Agent:
                 emit=emit,
                 after=rows[-1].id if rows else 0,
                 cancel=cancel,
+                clean=guard.partial,
                 renew_seconds=self._renew_seconds,
             )
         except BaseException:
@@ -304,7 +313,9 @@ class Agent:
         self.session = opened.session
         running.turn = turn
         try:
-            self._run(turn, opened, rows, text, options)
+            if text != given:
+                turn.emit(Notice(_MASKED, "warning"))
+            self._run(turn, opened, rows, text, options, guard)
         except HermesError as exc:
             turn.interrupt() if cancel.cancelled else turn.fail(str(exc), exc)
         except Exception as exc:
@@ -316,7 +327,9 @@ class Agent:
         self._remember(turn)
         return turn
 
-    def _run(self, turn: Turn, opened: Opened, rows: list[Message], text: str, options: TurnOptions) -> None:
+    def _run(
+        self, turn: Turn, opened: Opened, rows: list[Message], text: str, options: TurnOptions, guard: Guard
+    ) -> None:
         session = turn.session
         turn.cancel.check()
         endpoint = opened.endpoint
@@ -336,6 +349,7 @@ class Agent:
             cancel=turn.cancel,
             kernel=options.kernel or self.kernel,
             services=self._services,
+            mask=guard.text,
         )
         mode = options.mode or self.policy.mode
         if mode is ApprovalMode.OFF:
@@ -366,8 +380,10 @@ class Agent:
                 masked={**self.selection.masked, **masked},
                 gate=gate,
                 context=context,
+                guard=guard,
             ),
             limits=self._limits,
+            guard=guard,
             trail=self._trails.setdefault((session.root_id, endpoint.base_url, endpoint.model), Trail()),
         )
         user: Wire = {"role": "user", "content": content}

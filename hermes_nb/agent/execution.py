@@ -23,10 +23,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from hermes_nb.agent.events import ToolFinished, ToolStarted
+from hermes_nb.agent.guard import REFUSED, Guard
 from hermes_nb.agent.turn import Turn
 from hermes_nb.core.errors import Cancelled, LeaseLost, StoreError, ToolError
 from hermes_nb.core.names import MAX_PARALLEL, MAX_TOOL_RESULT, Parallel, Verdict, Where
-from hermes_nb.core.secrets import mask
 from hermes_nb.core.types import ToolCall, ToolResult
 from hermes_nb.tools.arguments import parse
 from hermes_nb.tools.policy import Decision
@@ -131,7 +131,9 @@ class Execution:
         masked: Mapping[str, str],
         gate: Gate,
         context: ToolContext,
+        guard: Guard | None = None,
     ) -> None:
+        self._guard = guard or Guard()
         self._turn = turn
         self._registry = registry
         self._masked = masked
@@ -156,6 +158,8 @@ class Execution:
     def _prepare(self, call: ToolCall) -> Prepared:
         if call.name in self._masked:
             return Prepared(call, None, {}, f"{self._masked[call.name]} Nothing was run; go on without it.")
+        if call.masked:
+            return Prepared(call, None, {}, REFUSED)
         try:
             tool = self._registry.get(call.name)
             return Prepared(call, tool, parse(tool, call.arguments))
@@ -256,7 +260,7 @@ class Execution:
         except (ToolError, StoreError) as exc:
             failed = f"Error: {exc}"
         except Exception as exc:  # noqa: BLE001 - whatever a tool raises is for the model
-            text = mask("".join(traceback.format_exception(exc)))
+            text = self._guard.text("".join(traceback.format_exception(exc)))
             log.warning("tool %s of turn %s failed\n%s", tool.name, self._turn.id, text)
             failed = f"Error: {_said(exc)}"
         except BaseException as exc:  # noqa: BLE001 - a library's own: nobody would wait for a thread that it ends
@@ -266,8 +270,8 @@ class Execution:
     def _shown(self, result: ToolResult) -> ToolResult:
         """Return what is stored and sent of a result: secrets masked, and no longer than there is room."""
         limit = min(MAX_TOOL_RESULT, max(_FLOOR, _TURN_LIMIT - self._used))
-        note = None if result.note is None else mask(result.note)
-        return replace(result, content=shorten(mask(result.content), limit), note=note)
+        masked = self._guard.result(result)
+        return replace(masked, content=shorten(masked.content, limit))
 
 
 def _result_of(returned: Any) -> ToolResult:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from hermes_nb.agent.events import Notice, ReasoningDelta, TextDelta
 from hermes_nb.agent.fold import Fold
+from hermes_nb.agent.guard import Guard
 from hermes_nb.agent.provider import Provider
 from hermes_nb.agent.retry import RetryPolicy
 from hermes_nb.agent.turn import Turn
@@ -41,10 +42,13 @@ class Answer:
 class Step:
     """Makes model calls for one turn."""
 
-    def __init__(self, turn: Turn, provider: Provider, retry: RetryPolicy, *, keep_reasoning: bool = True) -> None:
+    def __init__(
+        self, turn: Turn, provider: Provider, retry: RetryPolicy, guard: Guard, *, keep_reasoning: bool = True
+    ) -> None:
         self._turn = turn
         self._provider = provider
         self._retry = retry
+        self._guard = guard
         self._keep_reasoning = keep_reasoning
 
     def run(self, body: bytes) -> Answer:
@@ -58,33 +62,32 @@ class Step:
             self._turn.progress.partial = ""
             problem = self._stream(body, fold) or _problem(fold)
             if problem is None:
-                return Answer(fold.text, fold.wire(), tuple(fold.tool_calls), fold.usage, fold.finish_reason)
+                wire, calls = self._guard.answer(fold.wire(), fold.tool_calls)
+                return Answer(wire["content"] or "", wire, calls, fold.usage, fold.finish_reason)
             if fold.text.strip():
-                wire: Wire = {"role": "assistant", "content": fold.text}
-                return Answer(fold.text, wire, (), fold.usage, fold.finish_reason, broken=str(problem))
+                text = self._guard.partial(fold.text)
+                broken: Wire = {"role": "assistant", "content": text}
+                return Answer(text, broken, (), fold.usage, fold.finish_reason, broken=str(problem))
             failures += 1
             self._pause(problem, failures)
 
     def _stream(self, body: bytes, fold: Fold) -> ProviderError | None:
         """Feed the stream into ``fold`` and show it; return the error that ended it, if any."""
         turn = self._turn
+        shown = _Shown(turn, self._guard)
         try:
             for chunk in self._provider.stream(body, turn.cancel):
-                self._show(fold, fold.feed(chunk))
+                shown.put(fold, fold.feed(chunk))
         except ProviderError as exc:
             # A closed connection is how a cancelled stream often ends.
             turn.cancel.check()
-            self._show(fold, fold.close())
+            shown.put(fold, fold.close())
+            shown.close(cut=True)
             return exc
         turn.cancel.check()
-        self._show(fold, fold.close())
+        shown.put(fold, fold.close())
+        shown.close(cut=_problem(fold) is not None)
         return None
-
-    def _show(self, fold: Fold, deltas: Sequence[TextDelta | ReasoningDelta]) -> None:
-        for delta in deltas:
-            if isinstance(delta, TextDelta):
-                self._turn.progress.partial = fold.text
-            self._turn.emit(delta)
 
     def _pause(self, problem: ProviderError, failures: int) -> None:
         seconds = self._retry.wait(problem, failures)
@@ -94,6 +97,31 @@ class Step:
         self._turn.emit(Notice(f"{problem} ({again}, {failures} of {self._retry.retries})", "warning"))
         if self._turn.cancel.wait(seconds):
             raise Cancelled("interrupted")
+
+
+class _Shown:
+    """What front ends see of one answer while it comes: masked as it will be stored."""
+
+    def __init__(self, turn: Turn, guard: Guard) -> None:
+        self._turn = turn
+        self._text, self._reasoning = guard.stream(), guard.stream()
+
+    def put(self, fold: Fold, deltas: Sequence[TextDelta | ReasoningDelta]) -> None:
+        for delta in deltas:
+            if isinstance(delta, TextDelta):
+                self._turn.progress.partial = fold.text
+                self._emit(ReasoningDelta(self._reasoning.close(cut=True)))
+                self._emit(TextDelta(self._text.feed(delta.text)))
+            else:
+                self._emit(ReasoningDelta(self._reasoning.feed(delta.text)))
+
+    def close(self, *, cut: bool) -> None:
+        self._emit(ReasoningDelta(self._reasoning.close(cut=True)))
+        self._emit(TextDelta(self._text.close(cut=cut)))
+
+    def _emit(self, delta: TextDelta | ReasoningDelta) -> None:
+        if delta.text:
+            self._turn.emit(delta)
 
 
 def _problem(fold: Fold) -> ProviderError | None:

@@ -117,6 +117,7 @@ class Turn:
         emit: Emit,
         after: int = 0,
         cancel: Cancel | None = None,
+        clean: Callable[[str], str] = str,
         renew_seconds: float = LEASE_RENEW_SECONDS,
     ) -> None:
         self.id = new_id()
@@ -130,6 +131,7 @@ class Turn:
         self._store = store
         self._lease = lease
         self._emit = emit
+        self._clean = clean
         self._after = after
         self.last_row = after
         """Id of the newest row of this session that this turn knows."""
@@ -239,7 +241,7 @@ class Turn:
             return self.result()
         self.cause = cause
         self.cancel.cancel()
-        text = self.progress.partial
+        text = self._partial()
         if not self._lost:
             error = self._settle(NO_ANSWER_FAILED, error) or error
         return self._end(self._result_of(text, TurnStatus.FAILED, error))
@@ -259,7 +261,7 @@ class Turn:
         if not self._over.is_set():
             self.cancel.cancel()
             waiting = "The database is locked by another process; the end of this turn is stored when it is free."
-            return self._result_of(self.progress.partial, TurnStatus.INTERRUPTED, waiting)
+            return self._result_of(self._partial(), TurnStatus.INTERRUPTED, waiting)
         return self.result()
 
     def result(self) -> TurnResult:
@@ -275,6 +277,11 @@ class Turn:
             if self._ending:
                 raise LeaseLost("The turn was interrupted; nothing more is stored for it.")
             return self._lease
+
+    def _partial(self) -> str:
+        """Return the text of the running step as it may be stored; ``clean`` masks what broke off."""
+        partial = self.progress.partial
+        return self._clean(partial) if partial else ""
 
     def _begin_end(self) -> bool:
         with self._lock:
@@ -293,7 +300,7 @@ class Turn:
             log.warning("turn %s: the fence could not be advanced: %s", self.id, exc)
             mine, error = False, str(exc)
         self.cancel.cancel()
-        text = self.progress.partial
+        text = self._partial()
         if mine:
             self._close_approvals()
             error = self._settle(NO_ANSWER, None)
@@ -329,7 +336,7 @@ class Turn:
             rows = [row for row in self._store.rows(self.session.id, after=self._after) if row.turn_id == self.id]
             closing = closing_rows(
                 rows,
-                partial=self.progress.partial,
+                partial=self._partial(),
                 running=self.progress.running,
                 unsaved=self.progress.unsaved,
                 dialect=self.dialect,

@@ -91,6 +91,7 @@ _HARMLESS = re.compile(
     re.VERBOSE | re.IGNORECASE | re.DOTALL,
 )
 _NUMBER = re.compile(r"[+-]?(?:0[xX][0-9A-Fa-f_]+|[\d_,]*\.?\d+(?:[eE][+-]?\d+)?[kKmM%]?)[.,;:!?]*")
+_ASCII = "".join(map(chr, range(33, 127)))
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:[.:][A-Za-z_]\w*)+")
 _ENV_LINE = re.compile(r"^((?:export\s+)?([A-Z][A-Z0-9_]{2,80})=)([\"']?)([^\s\"'$#]{4,500})(\3)[ \t]*$", re.MULTILINE)
 
@@ -267,12 +268,19 @@ def _quoted(found: re.Match[str]) -> str:
 
 def _bare(found: re.Match[str]) -> str:
     word, value = found[2].lower(), found[3]
-    if not _has_digit(value) or _ordinary(value) or _foreign(word, value) or "`" in value:
+    rest = ""
+    if not word.isascii():
+        # No blank need stand between the secret and what follows it in these scripts.
+        rest = found[3].lstrip(_ASCII)
+        value = found[3].removesuffix(rest)
+        if len(value) < 6:
+            return found[0]
+    if not _has_digit(value) or _ordinary(value) or "`" in value:
         return found[0]
     # ``token: 128000`` is a count and ``password = password1`` a variable.
     if (word == "token" and _NUMBER.fullmatch(value)) or value.lower().startswith(word):
         return found[0]
-    return f"{found[1]}{MASK}"
+    return f"{found[1]}{MASK}{rest}"
 
 
 def _foreign(word: str, value: str) -> bool:

@@ -151,6 +151,8 @@ class ToolCall:
     id: str
     name: str
     arguments: str
+    masked: bool = False
+    """A secret in the arguments was replaced before anything was stored; the call is refused."""
 
 
 @dataclass(frozen=True, slots=True)

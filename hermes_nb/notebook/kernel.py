@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 from hermes_nb.core.cancel import Cancel
+from hermes_nb.core.secrets import secret_values
 from hermes_nb.notebook.capture import Captured, capture, plain
 from hermes_nb.notebook.executor import MainCall
 from hermes_nb.notebook.namespace import summaries
@@ -75,6 +76,15 @@ class InProcessKernel:
             return summaries(self._shell, names)
 
         return self._driver.submit(call, cancel)
+
+    def secret_values(self) -> list[str]:
+        """Return the text of variables with secret names. Reads the namespace from any thread: a copy, no code."""
+        for _ in range(10):
+            try:
+                return secret_values(dict(self._shell.user_ns))
+            except RuntimeError:  # the main thread defined a name while it was copied
+                continue
+        return []
 
 
 async def _run(shell: Any, code: str, can_await: bool, cleared: Callable[[], None] | None) -> CodeResult:

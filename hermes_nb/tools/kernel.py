@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from hermes_nb.core.cancel import Cancel
 
@@ -35,6 +35,15 @@ class Variable:
     name: str
     type: str
     summary: str
+
+
+@runtime_checkable
+class SecretSource(Protocol):
+    """A KernelPort that can say at once which values of its namespace are secret; called from any thread."""
+
+    def secret_values(self) -> Sequence[str]:
+        """Return the text of variables with secret names, as the namespace is now. Never raises, never waits."""
+        ...
 
 
 class KernelPort(Protocol):

@@ -9,6 +9,7 @@ from typing import Any
 
 from hermes_nb.core.cancel import Cancel
 from hermes_nb.core.names import Parallel, Risk, Where
+from hermes_nb.core.secrets import mask
 from hermes_nb.core.types import ToolResult
 from hermes_nb.tools.kernel import KernelPort
 
@@ -28,6 +29,10 @@ class ToolContext:
     cancel: Cancel
     kernel: KernelPort | None = None
     services: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    mask: Callable[[str], str] = mask
+    """Masks the turn's secrets. Every result passes it; a tool that cuts its text calls it before the cut."""
+    approved: bool = False
+    """The user was asked about exactly this call and said yes."""
 
 
 Handler = Callable[..., "ToolResult | str"]

@@ -44,7 +44,7 @@ SECRETS = [
     ("https://x/?token=abc123def&y=1", "abc123def"),
     ("Set-Cookie: session=abcdef123456; Path=/", "abcdef123456"),
     ("client_secret=AbCd1234EfGh", "AbCd1234EfGh"),
-    ("数据库密码：hunter2x", "hunter2x"),
+    ("数据库密码：hunter2x。然后", "hunter2x"),
     ("パスワード: 'hunter2x'", "hunter2x"),
     ('headers = {"Authorization": "Bearer mytokenvalue"}', "mytokenvalue"),
 ]
