@@ -11,14 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from hermes_nb import doctor
 from hermes_nb.agent.agent import Agent as _Agent
 from hermes_nb.agent.agent import Policy, SessionFacts
 from hermes_nb.agent.ambient import ambient, set_ambient
-from hermes_nb.agent.embedded.engine import available
-from hermes_nb.agent.embedded.provider import EmbeddedProvider, embedded_endpoint
 from hermes_nb.agent.endpoint import choose
 from hermes_nb.agent.provider import Endpoint, Provider
 from hermes_nb.agent.reuse import Trail
@@ -41,6 +38,9 @@ from hermes_nb.tools.plugins import GROUP, add_plugins
 from hermes_nb.tools.registry import Registry
 from hermes_nb.tools.tool import Tool
 from hermes_nb.tools.toolsets import resolve
+
+if TYPE_CHECKING:
+    from hermes_nb.doctor import Check
 
 __all__ = [
     "Agent",
@@ -116,10 +116,17 @@ class Endpoints:
         return choose(settings, self._environ, probe=True, embedded=self._embedded)
 
     def _embedded(self) -> Endpoint | None:
+        # Who has another endpoint never needs the demo model's ten modules.
+        from hermes_nb.agent.embedded.engine import available  # noqa: PLC0415
+        from hermes_nb.agent.embedded.provider import embedded_endpoint  # noqa: PLC0415
+
         return embedded_endpoint() if available(self._home) is None else None
 
     def _new(self, endpoint: Endpoint) -> Provider:
         if endpoint.embedded:
+            # As above.
+            from hermes_nb.agent.embedded.provider import EmbeddedProvider  # noqa: PLC0415
+
             return EmbeddedProvider(self._home)
         # The client library takes half a second of CPU; it is loaded when a model is used.
         from hermes_nb.agent.provider_openai import OpenAIProvider  # noqa: PLC0415
@@ -295,8 +302,12 @@ def runtime(home: Home | None = None, *, kind: str = "process", environ: Mapping
         return _runtimes[key]
 
 
-def examine(home: Home | None = None, environ: Mapping[str, str] | None = None) -> list[doctor.Check]:
+def examine(home: Home | None = None, environ: Mapping[str, str] | None = None) -> list[Check]:
     """Examine this installation. Opens no runtime, so that it also speaks where home, store or settings fail."""
+    # Looked at rarely, and not before the first turn.
+    from hermes_nb import doctor  # noqa: PLC0415
+    from hermes_nb.agent.embedded.engine import available  # noqa: PLC0415
+
     found, seen = home or Home.find(), os.environ if environ is None else environ
     return doctor.examine(
         found,
@@ -308,6 +319,9 @@ def examine(home: Home | None = None, environ: Mapping[str, str] | None = None) 
 
 def doctor_text() -> str:
     """Return the lines of ``hermes-nb doctor``."""
+    # As above.
+    from hermes_nb import doctor  # noqa: PLC0415
+
     return doctor.as_text(examine())
 
 

@@ -18,8 +18,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import filelock
-
 from hermes_nb.core.errors import StoreBusy, StoreError, StoreFull
 from hermes_nb.core.ids import new_id
 from hermes_nb.core.wirejson import clean_text
@@ -299,12 +297,15 @@ class MemoryStore:
 
     @contextmanager
     def _locked(self, path: Path) -> Generator[None]:
+        # Only writing needs it; every first turn reads, and would import its 24 modules.
+        from filelock import FileLock, Timeout  # noqa: PLC0415
+
         try:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            lock = filelock.FileLock(path.with_name(f"{path.name}.lock"), timeout=_LOCK_SECONDS, mode=0o600)
+            lock = FileLock(path.with_name(f"{path.name}.lock"), timeout=_LOCK_SECONDS, mode=0o600)
             with lock:
                 yield
-        except filelock.Timeout as exc:
+        except Timeout as exc:
             raise StoreBusy(
                 f"{path.name} is being written by another process; nothing was changed. Try again."
             ) from exc

