@@ -14,14 +14,14 @@ import threading
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from hermes_nb.core.errors import StoreBusy, StoreError, StoreFull
 from hermes_nb.core.ids import new_id
-from hermes_nb.core.wirejson import clean_text
-from hermes_nb.store.memory_text import MemoryText, block, read, refusal, size, usage, write
+from hermes_nb.store.memory_edit import Draft, Refused, over_budget
+from hermes_nb.store.memory_text import MemoryText, block, diff, read, size, usage, write
 
 MEMORY, USER = "memory", "user"
 TARGETS: Mapping[str, tuple[str, str]] = {
@@ -29,7 +29,6 @@ TARGETS: Mapping[str, tuple[str, str]] = {
     USER: ("USER.md", "USER PROFILE (who the user is)"),
 }
 _LOCK_SECONDS = 10
-_PREVIEW = 80
 
 # What this process last saw of each file, so that a write can tell that somebody else changed it meanwhile.
 # Shared by all MemoryStores: the one that rendered the prompt is not the one that writes.
@@ -96,71 +95,13 @@ class MemoryOutcome:
         return shown
 
 
-class _Refused(Exception):
-    """An edit cannot be done; carries what the outcome says."""
+@dataclass(frozen=True, slots=True)
+class MemoryPreview:
+    """What an edit would do now: its outcome, its diff, and the operations with ``old_text`` as the whole entry."""
 
-    def __init__(
-        self, message: str, *, entries: bool = True, matches: Sequence[str] | None = None, over_budget: bool = False
-    ) -> None:
-        super().__init__(message)
-        self.entries, self.matches, self.over_budget = entries, matches, over_budget
-
-
-@dataclass(slots=True)
-class _Draft:
-    """The entries while an edit changes them."""
-
-    entries: list[str]
-    added: int = 0
-    replaced: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
-    removed: list[str] = field(default_factory=list[str])
-    message: str = ""
-
-    def add(self, content: str) -> None:
-        entry = _entry(content)
-        if entry in self.entries:
-            self.message = "This entry already exists; nothing was added."
-            return
-        self.entries.append(entry)
-        self.added += 1
-        self.message = "Entry added."
-
-    def replace(self, old_text: str, content: str) -> None:
-        entry = _entry(content)
-        at = self._find(old_text)
-        old = self.entries[at]
-        if old == entry:
-            self.message = "The entry reads like this already; nothing was changed."
-        elif entry in self.entries:
-            del self.entries[at]
-            self.removed.append(old)
-            self.message = "The new text exists as another entry already, so the old entry was removed."
-        else:
-            self.entries[at] = entry
-            self.replaced.append((old, entry))
-            self.message = "The whole entry was replaced; old and new are shown."
-
-    def remove(self, old_text: str) -> None:
-        self.removed.append(self.entries.pop(self._find(old_text)))
-        self.message = "Entry removed."
-
-    def _find(self, old_text: str) -> int:
-        wanted = clean_text(old_text).replace("\r\n", "\n").strip()
-        if not wanted:
-            raise _Refused("old_text is missing: give a part of the entry that no other entry has.")
-        if wanted in self.entries:
-            return self.entries.index(wanted)
-        found = [index for index, entry in enumerate(self.entries) if wanted in entry]
-        if not found:
-            raise _Refused(f"No entry contains {_preview(wanted)!r}. Take old_text from current_entries.")
-        if len(found) > 1:
-            previews = [_preview(self.entries[index]) for index in found]
-            raise _Refused(
-                f"{len(found)} entries contain {_preview(wanted)!r}. Give a longer part.",
-                entries=False,
-                matches=previews,
-            )
-        return found[0]
+    outcome: MemoryOutcome
+    diff: str
+    operations: tuple[Mapping[str, str], ...]
 
 
 class MemoryStore:
@@ -208,22 +149,17 @@ class MemoryStore:
 
     def batch(self, target: str, operations: Sequence[Mapping[str, Any]]) -> MemoryOutcome:
         """Do several edits as one: all or none, the budget checked on the final state only."""
+        return self._edit(target, lambda draft: draft.apply_all(operations))
 
-        def edit(draft: _Draft) -> None:
-            if not operations:
-                raise _Refused("There are no operations.")
-            for number, operation in enumerate(operations, 1):
-                try:
-                    _apply(draft, operation)
-                except _Refused as refused:
-                    raise _Refused(
-                        f"Operation {number}: {refused} Nothing was changed.",
-                        entries=refused.entries,
-                        matches=refused.matches,
-                    ) from refused
-            draft.message = f"{len(operations)} operations done."
+    def apply(self, target: str, operations: Sequence[Mapping[str, Any]]) -> MemoryOutcome:
+        """Do one edit, or several as one."""
+        return self._edit(target, lambda draft: draft.apply_these(operations))
 
-        return self._edit(target, edit)
+    def preview(self, target: str, operations: Sequence[Mapping[str, Any]]) -> MemoryPreview:
+        """Return what ``apply`` would do now. Writes nothing and waits for no lock."""
+        target = _target(target)
+        _, text, outcome, draft = self._tried(target, lambda draft: draft.apply_these(operations))
+        return MemoryPreview(outcome, diff(self.path(target).name, text.entries, draft.entries), tuple(draft.done))
 
     def failed_again(self, turn_id: str) -> int:
         """Count one more edit of this turn that did not fit the budget; return how many there were."""
@@ -235,46 +171,14 @@ class MemoryStore:
         """Forget the failures of the turn."""
         self._failures = ("", 0)
 
-    def _edit(self, target: str, edit: Callable[[_Draft], None]) -> MemoryOutcome:
+    def _edit(self, target: str, edit: Callable[[Draft], None]) -> MemoryOutcome:
         target = _target(target)
-        path, limit = self.path(target), self.limit(target)
+        path = self.path(target)
         with self._locked(path):
-            seen = _last_seen(path)
-            raw, text = self._load(target)
-            warnings = list(text.warnings)
-            if seen is not None and seen != raw:
-                warnings.append(
-                    f"{path.name} had been changed since it was last read here, by hand or by another session; "
-                    "those changes are kept."
-                )
-            before = size(text.entries)
-            outcome = MemoryOutcome(True, target, "", before, limit, len(text.entries), warnings=tuple(warnings))
-            draft = _Draft(list(text.entries))
-            try:
-                edit(draft)
-                after = size(draft.entries)
-                if after > limit and after >= before:
-                    raise _over_budget(path.name, before, after, limit)
-            except _Refused as refused:
-                return replace(
-                    outcome,
-                    success=False,
-                    message=str(refused),
-                    over_budget=refused.over_budget,
-                    current_entries=text.entries if refused.entries else None,
-                    matches=tuple(refused.matches) if refused.matches is not None else None,
-                )
-            outcome = replace(
-                outcome,
-                message=draft.message,
-                used=after,
-                entry_count=len(draft.entries),
-                added=draft.added,
-                replaced=tuple(draft.replaced),
-                removed=tuple(draft.removed),
-            )
+            raw, text, outcome, draft = self._tried(target, edit)
             if not outcome.changed:
                 return outcome
+            warnings = list(outcome.warnings)
             backup = None
             if raw.strip() and not text.plain:
                 backup = _backup(path, raw)
@@ -283,6 +187,46 @@ class MemoryStore:
             _write(path, data)
             _remember(path, data)
             return replace(outcome, backup=backup, warnings=tuple(warnings))
+
+    def _tried(self, target: str, edit: Callable[[Draft], None]) -> tuple[bytes, MemoryText, MemoryOutcome, Draft]:
+        """Do an edit on what the file holds now, without writing."""
+        path, limit = self.path(target), self.limit(target)
+        seen = _last_seen(path)
+        raw, text = self._load(target)
+        warnings = list(text.warnings)
+        if seen is not None and seen != raw:
+            warnings.append(
+                f"{path.name} had been changed since it was last read here, by hand or by another session; "
+                "those changes are kept."
+            )
+        before = size(text.entries)
+        outcome = MemoryOutcome(True, target, "", before, limit, len(text.entries), warnings=tuple(warnings))
+        draft = Draft(list(text.entries))
+        try:
+            edit(draft)
+            after = size(draft.entries)
+            if after > limit and after >= before:
+                raise over_budget(path.name, before, after, limit)
+        except Refused as refused:
+            outcome = replace(
+                outcome,
+                success=False,
+                message=str(refused),
+                over_budget=refused.over_budget,
+                current_entries=text.entries if refused.entries else None,
+                matches=tuple(refused.matches) if refused.matches is not None else None,
+            )
+            return raw, text, outcome, Draft(list(text.entries))
+        outcome = replace(
+            outcome,
+            message=draft.message,
+            used=after,
+            entry_count=len(draft.entries),
+            added=draft.added,
+            replaced=tuple(draft.replaced),
+            removed=tuple(draft.removed),
+        )
+        return raw, text, outcome, draft
 
     def _load(self, target: str) -> tuple[bytes, MemoryText]:
         path = self.path(target)
@@ -319,39 +263,6 @@ def _target(target: str | None) -> str:
     if found not in TARGETS:
         raise StoreError(f"There is no memory {target!r}. Use 'memory' or 'user'.")
     return found
-
-
-def _apply(draft: _Draft, operation: Mapping[str, Any]) -> None:
-    action = operation.get("action")
-    content, old_text = str(operation.get("content") or ""), str(operation.get("old_text") or "")
-    match action:
-        case "add":
-            draft.add(content)
-        case "replace" | "patch":
-            draft.replace(old_text, content)
-        case "remove":
-            draft.remove(old_text)
-        case _:
-            raise _Refused(f"There is no action {action!r}. Use add, replace or remove.", entries=False)
-
-
-def _entry(content: str) -> str:
-    why = refusal(content)
-    if why is not None:
-        raise _Refused(why, entries=False)
-    return clean_text(content).replace("\r\n", "\n").replace("\r", "\n").strip()
-
-
-def _over_budget(name: str, before: int, after: int, limit: int) -> _Refused:
-    return _Refused(
-        f"{name} holds {before:,} of {limit:,} characters; this change would make it {after:,}, {after - limit:,} too "
-        "many. Nothing was changed. Now merge or remove entries and add in one call with operations.",
-        over_budget=True,
-    )
-
-
-def _preview(text: str) -> str:
-    return text if len(text) <= _PREVIEW else f"{text[: _PREVIEW - 3]}..."
 
 
 def _last_seen(path: Path) -> bytes | None:

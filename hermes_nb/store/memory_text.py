@@ -6,6 +6,7 @@ editor makes of them (CRLF, blanks around the sign, no separators at all, anothe
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ DELIMITER = f"\n{SIGN}\n"
 _RULE = "═" * 46
 _SEPARATOR = re.compile(rf"^[^\S\n]*{SIGN}[^\S\n]*$", re.MULTILINE)
 _BLANK = re.compile(r"\n[^\S\n]*\n")
+_AFTER = "\n\nThis session began on "
+"""What a prompt says after the blocks."""
 _ITEM = re.compile(r"^(?=#{1,6} |[-*+] |\d+[.)] )", re.MULTILINE)
 
 
@@ -69,6 +72,23 @@ def refusal(content: str) -> str | None:
     if "\0" in content:
         return "The content has a zero byte; leave it out."
     return None
+
+
+def diff(name: str, before: Sequence[str], after: Sequence[str]) -> str:
+    """Return the change of a file's entries as a unified diff; "" when there is none."""
+    old, new = write(before).decode().splitlines(), write(after).decode().splitlines()
+    return "\n".join(difflib.unified_diff(old, new, name, name, n=1, lineterm=""))
+
+
+def entries_shown(prompt: str, title: str) -> tuple[str, ...]:
+    """Return the entries of the block with this title in a prompt that was frozen earlier; () when it has none."""
+    found = re.search(rf"^{_RULE}\n{re.escape(title)} \[[^\n]*\]\n{_RULE}\n", prompt, re.MULTILINE)
+    if found is None:
+        return ()
+    rest = prompt[found.end() :]
+    ends = [at for mark in (f"\n\n{_RULE}\n", _AFTER) if (at := rest.find(mark)) >= 0]
+    text = rest[: min(ends, default=len(rest))]
+    return tuple(part.strip() for part in _SEPARATOR.split(text) if part.strip())
 
 
 def usage(used: int, limit: int) -> str:
