@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import html
 import json
+import logging
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -21,6 +22,8 @@ from hermes_nb.notebook.executor import Interrupts
 from hermes_nb.notebook.render import TurnView
 from hermes_nb.notebook.terminal import TerminalView
 from hermes_nb.tools.preview import readable
+
+log = logging.getLogger(__name__)
 
 _SECONDS_BETWEEN_LOOKS = 0.1
 
@@ -61,7 +64,7 @@ class WidgetApprover:
         self._cards: dict[str, list[Any]] = {}
 
     def open(self, request: ApprovalRequest) -> None:
-        self._post(lambda: self._show(request))
+        self._post(lambda: _or_refused(self._answers, request, self._show))
 
     def close(self, request: ApprovalRequest) -> None:
         self._post(lambda: self._dispose(request.id))
@@ -104,12 +107,21 @@ class WidgetApprover:
             part.close()  # a saved notebook keeps no dead widget
 
 
+def _or_refused(answers: Answers, request: ApprovalRequest, show: Callable[[ApprovalRequest], None]) -> None:
+    """Show the question; when that fails, refuse the call at once instead of letting it wait for a day."""
+    try:
+        show(request)
+    except Exception:
+        log.warning("question %s could not be shown", request.id, exc_info=True)
+        answers.answer(request.id, ApprovalState.DENIED, "the question could not be shown", request.args_hash)
+
+
 def _card(request: ApprovalRequest) -> str:
     _, body = question(request)
     return (
         f"<b>Allow {html.escape(request.tool)}?</b> <small>{html.escape(readable(request.reason))}</small>"
-        '<pre style="max-height: 20em; overflow: auto; white-space: pre-wrap; margin: 4px 0; padding: 4px 8px; line-height: 1.4;'
-        f' background: var(--jp-layout-color2)">{html.escape(body)}</pre>'
+        '<pre style="max-height: 20em; overflow: auto; white-space: pre-wrap; margin: 4px 0; padding: 4px 8px;'
+        f' line-height: 1.4; background: var(--jp-layout-color2)">{html.escape(body)}</pre>'
     )
 
 
@@ -131,7 +143,7 @@ class InputApprover:
         self._interrupts = interrupts
 
     def open(self, request: ApprovalRequest) -> None:
-        self._post(lambda: self._ask(request), interruptible=True)
+        self._post(lambda: _or_refused(self._answers, request, self._ask), interruptible=True)
 
     def close(self, request: ApprovalRequest) -> None:
         pass  # the prompt and its answer already stand in the cell

@@ -76,6 +76,8 @@ _OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Po
 _MASKS = (ast.BitAnd, ast.BitOr, ast.BitXor)
 # IPython ends a line at these, Python does not: what Python takes for a comment could be a command of its own.
 _OTHER_LINE_ENDS = re.compile("[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
+# To an object that stands for a program (sh.find, repo.git) such a text is an option, and options act.
+_OPTION = re.compile(r"--?[A-Za-z]")
 _IPYTHON_LINE = re.compile(r"\s*(?:[%!?/,;]|>>>|\.\.\.|In \[)")
 
 
@@ -273,6 +275,9 @@ class _Judge:
             raise _Asks(f"line {node.lineno}: the range may be very large")
 
     def method(self, node: ast.Call, name: str) -> None:
+        for part in (*node.args, *(keyword.value for keyword in node.keywords)):
+            if any(isinstance(one, ast.Constant) and _is_option(one.value) for one in ast.walk(part)):
+                raise _Asks(f"line {node.lineno}: .{name}() with what may be an option of a program")
         most = 2 if name in _TWO_LITERALS else 1 if name in _ONE_LITERAL or name in _NUMBERS_ONLY else 0
         if not most and name not in _NO_POSITIONAL:
             raise _Asks(f"line {node.lineno}: it calls .{name}()")
@@ -286,6 +291,10 @@ class _Judge:
         for keyword in node.keywords:
             if keyword.arg not in _METHOD_KEYWORDS or not _literal(keyword.value):
                 raise _Asks(f"line {node.lineno}: .{name}({keyword.arg}=...) is not plain inspection")
+
+
+def _is_option(value: object) -> bool:
+    return isinstance(value, str) and _OPTION.match(value) is not None
 
 
 def _dunder(name: str) -> bool:

@@ -117,11 +117,18 @@ def allowed_by(patterns: Iterable[str]) -> Callable[[str], bool]:
             if rule == pattern or (tool == name and not colon):
                 return True
             is_path = not subject.startswith("sha256:")
-            if tool == name and is_path and glob and fnmatch.fnmatchcase(subject, str(Path(glob).expanduser())):
+            if tool == name and is_path and glob and fnmatch.fnmatchcase(subject, _expanded(glob)):
                 return True
         return False
 
     return allowed
+
+
+def _expanded(glob: str) -> str:
+    try:
+        return str(Path(glob).expanduser())
+    except RuntimeError:
+        return glob  # an unknown ~user: it fits no resolved path
 
 
 def shadowed_builtins(kernel: KernelPort | None, cancel: Cancel) -> frozenset[str]:

@@ -6,6 +6,7 @@ Policy and file tools use the same functions, so what was judged is what is open
 from __future__ import annotations
 
 import fnmatch
+import importlib.util
 import sys
 from pathlib import Path
 
@@ -78,8 +79,8 @@ def write_reason(path: Path, workspace: Path, home: Path) -> str | None:
     suffix, stem = path.suffix.lower(), path.stem.lower()
     if suffix not in _PLAIN_SUFFIXES:
         return f"{path.name} is not a plain text, data or Python file"
-    if suffix == ".py" and (stem in _LOADED_UNASKED or stem in sys.stdlib_module_names):
-        return f"{path.name} is loaded by Python itself or hides one of its modules"
+    if suffix == ".py" and (stem in _LOADED_UNASKED or stem in sys.stdlib_module_names or _hides(path)):
+        return f"{path.name} is loaded by Python itself or hides a module that is installed"
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:
@@ -87,6 +88,15 @@ def write_reason(path: Path, workspace: Path, home: Path) -> str | None:
     except OSError as exc:
         return f"{path} cannot be looked at ({exc.strerror or exc})"
     return f"{path} is executable" if path.is_file() and mode & 0o111 else None
+
+
+def _hides(path: Path) -> bool:
+    """Tell whether an ``import`` of the file's name means another file now: it would run this one instead."""
+    try:
+        spec = importlib.util.find_spec(path.stem)
+    except (ImportError, ValueError):
+        return path.stem in sys.modules
+    return spec is not None and (spec.origin is None or Path(spec.origin).resolve() != path)
 
 
 def _secret_part(path: Path, workspace: Path) -> str | None:

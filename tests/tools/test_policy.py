@@ -82,7 +82,8 @@ def test_reading_ordinary_files_of_the_workspace_never_asks(decide: Any, path: s
 @pytest.mark.parametrize(
     "path",
     [".gitignore", ".github/workflows/ci.yml", "run.sh", "note.ipynb", "Makefile", "pyproject.toml", "setup.py",
-     "conftest.py", "random.py", "pkg/__init__.py", "sitecustomize.py", "x.pth", "a.so", "script", ".env"],
+     "conftest.py", "random.py", "pkg/__init__.py", "sitecustomize.py", "x.pth", "a.so", "script", ".env",
+     "pytest.py", "sub/openai.py"],
 )  # fmt: skip
 def test_safe_asks_for_files_that_configure_run_or_are_loaded_by_themselves(decide: Any, path: str) -> None:
     assert decide("write_file", {"path": path, "content": "x"}, "safe").verdict is Verdict.ASK
@@ -176,6 +177,11 @@ def test_allow_patterns_name_tools_or_paths_but_never_code_by_a_glob(decide: Any
     for patterns in (["python:*"], ["python:"], ["python:sha256:*"], ["*"], [""], ["write_file:*"]):
         assert decide("python", {"code": "import os"}, allowed=allowed_by(patterns)).verdict is Verdict.ASK
     assert decide("python", {"code": "import os"}, allowed=allowed_by(["python"])).verdict is Verdict.ALLOW
+
+
+def test_an_allow_pattern_of_an_unknown_user_fits_nothing_and_breaks_nothing(decide: Any) -> None:
+    allowed = allowed_by(["write_file:~nobody-of-this-name/*"])
+    assert decide("write_file", {"path": "a.txt", "content": ""}, allowed=allowed).verdict is Verdict.ASK
 
 
 def test_a_replaced_builtin_asks(decide: Any) -> None:
