@@ -31,8 +31,11 @@ def transform(lines: list[str]) -> list[str]:
     while start < len(lines) and (not lines[start].strip() or lines[start].lstrip().startswith("#")):
         start += 1
     head = _HEAD.match(lines[start]) if start < len(lines) else None
-    if head is None or head[1].strip() == "?":
+    if head is None:
         return lines
+    if head[1].strip() == "?" and not "".join(lines[start + 1 :]).strip():
+        # IPython itself knows only ``%%hermes?`` without the blank.
+        return ["get_ipython().run_line_magic('pinfo', '%%hermes')\n"]
     arguments = f"{head[1].strip()!r}, {''.join(lines[start + 1 :])!r}"
     if _inside_running_code():
         return [f"get_ipython().run_cell_magic('hermes', {arguments})\n"]

@@ -82,6 +82,7 @@ def test_the_result_is_bound_to_the_named_variable(kernel: Kernel, server: Model
 
 
 def test_a_second_cell_remembers_the_first_and_new_starts_anew(kernel: Kernel, server: ModelServer):
+    """case 173"""
     server.enqueue(say("ok"), say("7"), say("what?"))
     ask(kernel, text="remember 7").wait(20)
     ask(kernel, text="what number?").wait(20)
@@ -92,6 +93,7 @@ def test_a_second_cell_remembers_the_first_and_new_starts_anew(kernel: Kernel, s
 
 
 def test_running_a_cell_again_is_a_new_turn(kernel: Kernel, server: ModelServer):
+    """case 173"""
     server.enqueue(say("one"), say("two"))
     ask(kernel, text="same").wait(20)
     ask(kernel, text="same").wait(20)
@@ -99,6 +101,7 @@ def test_running_a_cell_again_is_a_new_turn(kernel: Kernel, server: ModelServer)
 
 
 def test_the_body_reaches_the_model_byte_for_byte(kernel: Kernel, server: ModelServer):
+    """case 170"""
     text = "{v:k for k,v in d.items()} explain {} and {0} and f\"{x!r:>5}\" $HOME !ls %time\n'''x''' \\n 中文 🐈‍⬛\n\n"
     server.enqueue(say("ok"))
     kernel.run("%%hermes\n" + text, 20)
@@ -217,6 +220,7 @@ def test_the_row_may_be_answered_by_another_process(kernel: Kernel, server: Mode
 
 
 def test_headless_is_denied_at_once_and_says_how_to_allow(kernel: Kernel, server: ModelServer):
+    """case 183"""
     server.enqueue(call("python", {"code": "import os"}), say("I could not."))
     cell = ask(kernel, allow_stdin=False).wait(20)
     assert cell.status == "ok"
@@ -273,6 +277,7 @@ def test_a_blocking_cell_asks_with_input(kernel: Kernel, server: ModelServer):
     ],
 )
 def test_the_python_api_works_in_a_plain_cell_in_async_code_and_in_a_thread(kernel: Kernel, server, code: str):
+    """case 175"""
     kernel.run("import hermes_nb\nlive = 20")
     server.enqueue(call("python", {"code": "live + 1"}), say("21"))
     cell = kernel.run(code, 30)
@@ -286,6 +291,7 @@ def test_the_python_api_works_in_a_plain_cell_in_async_code_and_in_a_thread(kern
 
 @pytest.mark.parametrize("phase", ["silent", "streaming", "approval", "code", "await"])
 def test_an_interrupt_ends_the_turn_and_the_next_cell_works(kernel: Kernel, server, home: Path, phase: str):
+    """case 179: an interrupt works in every front end, and the help of the cell names it as the way to stop."""
     line = ""
     if phase == "silent":
         server.enqueue(silence())
@@ -352,6 +358,7 @@ def test_an_interrupt_ends_the_python_api(kernel: Kernel, server: ModelServer, h
 
 
 def test_a_background_turn_stays_in_its_own_cell(kernel: Kernel, server: ModelServer):
+    """case 177"""
     server.enqueue(say("slow answer", chunks=6, pause=0.1))
     cell = ask(kernel, "--bg -o later").wait(20)
     other = kernel.run("import time\nprint('other')\ntime.sleep(0.5)", 20)
@@ -412,6 +419,7 @@ def test_the_bundle_names_session_and_turn_and_holds_no_secret(kernel: Kernel, s
 
 
 def test_first_text_is_shown_while_the_model_still_writes(kernel: Kernel, server: ModelServer):
+    """case 174"""
     server.enqueue(stall("begun " * 3, chunks=3), say("x"))
     cell = ask(kernel)
     cell.until_text("begun", 20)
