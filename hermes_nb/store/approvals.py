@@ -81,16 +81,28 @@ class Approvals:
             raise StoreError(f"No question {request_id!r}; its session may have been deleted.")
         return _request(row)
 
-    def answer(self, request_id: str, state: ApprovalState, by: str, args_hash: str | None = None) -> bool:
-        """Give a pending question its final state; False when it has one, is too old, or asks something else."""
+    def answer(
+        self,
+        request_id: str,
+        state: ApprovalState,
+        by: str,
+        args_hash: str | None = None,
+        *,
+        user: str | None = None,
+    ) -> bool:
+        """Give a pending question its final state; False when it has one, is too old, or asks something else.
+
+        Only the session's owner can approve: ``user`` (default: the store's own) must be that.
+        """
         if state is ApprovalState.PENDING:
             raise InvalidTransition("An answer must be approved, denied, cancelled or expired.")
         now = time.time()
         with self._database.write() as connection:
             cursor = connection.execute(
                 "UPDATE approvals SET state=?1, answered_by=?2, answered=?3 WHERE id=?4 AND state='pending'"
-                " AND (?5 IS NULL OR args_hash=?5) AND (expires_at>?3 OR ?1<>'approved')",
-                (state, by, now, request_id, args_hash),
+                " AND (?5 IS NULL OR args_hash=?5) AND (?1<>'approved' OR (expires_at>?3 AND EXISTS("
+                "SELECT 1 FROM sessions s JOIN users u ON u.id=s.user WHERE s.root=approvals.root AND u.name=?6)))",
+                (state, by, now, request_id, args_hash, user or self._user),
             )
             return cursor.rowcount == 1
 

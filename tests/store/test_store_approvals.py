@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from hermes_nb.core.errors import HandoffFailed, InvalidTransition, SessionNotFound, StoreError
 from hermes_nb.core.names import ApprovalState, HandoffState
 from hermes_nb.store.approvals import arguments_hash
+from hermes_nb.store.store import open_store
 
 ASK = """
 import sys
@@ -184,3 +187,17 @@ def test_the_register_of_holders_names_live_and_dead_ones(store, path, start) ->
     process.kill()
     process.wait()
     assert [holder.dead for holder in store.holders.list()].count(True) == 1
+
+
+def test_nobody_but_the_owner_of_a_session_can_approve(tmp_path: Path) -> None:
+    ann, bob = open_store(tmp_path / "state.db", user="ann"), open_store(tmp_path / "state.db", user="bob")
+    try:
+        asked = ann.approvals.ask(ann.create_session().root_id, "python", {"code": "x()"}, "a call")
+        assert not bob.approvals.answer(asked.id, ApprovalState.APPROVED, "bob", asked.args_hash)
+        assert not ann.approvals.answer(asked.id, ApprovalState.APPROVED, "bob", asked.args_hash, user="bob")
+        assert bob.approvals.answer(asked.id, ApprovalState.APPROVED, "phone", asked.args_hash, user="ann")
+        other = ann.approvals.ask(ann.create_session().root_id, "python", {"code": "x()"}, "a call")
+        assert bob.approvals.answer(other.id, ApprovalState.CANCELLED, "interrupt")  # a turn ends for whoever runs it
+    finally:
+        ann.close()
+        bob.close()
