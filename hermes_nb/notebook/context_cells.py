@@ -1,7 +1,8 @@
 """Markdown cells that the user tagged for the model, read from the saved notebook.
 
 Owns whose cells are believed: those of a notebook in which nobody asked anything before may come from somebody
-else, and stay out until the user allowed exactly this text. Must not know how a turn tells them.
+else, and stay out until the user allowed exactly this text. A passage that reads like an injection is blocked in
+any notebook until then. Must not know how a turn tells them.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from hermes_nb.store.store import Store
 TAG = "hermes-context"
 LIMIT = 1_800
 """Characters that are told of all tagged cells together; a recall fact holds 2,000."""
+_BETWEEN = "\n\n"
 _CONFIRMED, _FOREIGN = "confirmed", "foreign"
 
 
@@ -53,15 +55,16 @@ class ContextCells:
         text = "" if notebook is None else self._text(notebook)
         if notebook is None or not text:
             return Cells()
-        digest = _digest(text)
-        if self._is_foreign(notebook) and not self._store().rules.matches(TAG, digest, kind=_CONFIRMED):
+        allowed = self._store().rules.matches(TAG, _digest(text), kind=_CONFIRMED)
+        if self._is_foreign(notebook) and not allowed:
             return Cells(text, said=_not_told(text))
-        told = mask(text)
-        if len(told) <= LIMIT:
-            return Cells(text, told)
-        cut = len(told) - LIMIT
-        said = f"The cells tagged {TAG} have {len(told):,} characters; the last {cut:,} are not told to the model."
-        return Cells(text, f"{told[:LIMIT].rstrip()}\n[{cut:,} more characters left out]", said)
+        told, said = (text, "") if allowed else _without_blocked(text)
+        told = mask(told)
+        if len(told) > LIMIT:
+            cut = len(told) - LIMIT
+            told = f"{told[:LIMIT].rstrip()}\n[{cut:,} more characters left out]"
+            said += f" The cells tagged {TAG} are too long: the last {cut:,} characters are not told to the model."
+        return Cells(text, told, said.strip() or None)
 
     def allow(self, notebook: Path | None) -> Cells:
         """Let the model be told the tagged cells as they are saved now, and return them."""
@@ -106,7 +109,7 @@ def tagged(raw: bytes) -> str:
         found = [_source(cell) for cell in cells if cell["cell_type"] == "markdown" and TAG in _tags(cell)]
     except (ValueError, KeyError, TypeError, RecursionError):
         return ""
-    return "\n\n".join(source for source in found if source)
+    return _BETWEEN.join(source for source in found if source)
 
 
 def _tags(cell: dict[str, Any]) -> list[str]:
@@ -122,6 +125,32 @@ def _source(cell: dict[str, Any]) -> str:
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8")).hexdigest()
+
+
+def _without_blocked(text: str) -> tuple[str, str]:
+    """Return the text with a placeholder for each paragraph that reads like an injection, and what to say of them."""
+    # Compiling its rules takes a quarter of a second; few notebooks have tagged cells.
+    from hermes_nb.core.scan import CONTEXT, scan  # noqa: PLC0415
+
+    findings = scan(text, CONTEXT)
+    kept: list[str] = []
+    said: list[str] = []
+    at = 0
+    for part in text.split(_BETWEEN):
+        found = [finding for finding in findings if finding.start < at + len(part) and finding.end > at]
+        at += len(part) + len(_BETWEEN)
+        if found:
+            rules = ", ".join(dict.fromkeys(finding.rule for finding in found))
+            kept.append(f"[BLOCKED: a context cell contained {rules}]")
+            said.append(f"“{found[0].passage}” ({rules})")
+        else:
+            kept.append(part)
+    if not said:
+        return text, ""
+    return _BETWEEN.join(kept), (
+        f"Parts of the cells tagged {TAG} read like an attempt to give the model other instructions and are not told: "
+        f"{'; '.join(said)}. Read them; if they are meant like that: %hermes context allow"
+    )
 
 
 def _not_told(text: str) -> str:

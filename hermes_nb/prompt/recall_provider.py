@@ -141,13 +141,21 @@ def _block(value: Any, told: Collection[str], today: date) -> str:
         return ""
     if isinstance(value, str):
         lines = [_one_line(line) for line in value.splitlines()]
-        lines = [line for line in lines if line]
+        lines = [line for line in lines if line and not _is_suspicious(line)]
         if all(line in told for line in lines):
             return ""
         return _capped(f"as of {today.isoformat()}, {_OUTDATED}:", lines)
     lines = [_line(snippet) for snippet in value]
-    new = [line for line in dict.fromkeys(lines) if line and line not in told]
+    new = [line for line in dict.fromkeys(lines) if line and line not in told and not _is_suspicious(line)]
     return _capped(f"{_OUTDATED}:", new)
+
+
+def _is_suspicious(line: str) -> bool:
+    """Whether a line reads like instructions: what an earlier turn was fed must not come back as if it were ours."""
+    # Compiling its rules takes a quarter of a second; most turns recall nothing.
+    from hermes_nb.core.scan import CONTEXT, scan  # noqa: PLC0415
+
+    return bool(scan(line, CONTEXT))
 
 
 def _line(snippet: Any) -> str:
