@@ -35,6 +35,8 @@ from hermes_nb.tools.tool import Tool, ToolContext
 
 log = logging.getLogger(__name__)
 
+UNANSWERED = "nobody answered"
+"""Note of a refusal that nobody spoke: a tool with a switch of its own then keeps its change waiting instead."""
 _TURN_LIMIT = 200_000
 """Characters of all results of one turn together; then each further result gets the floor."""
 _FLOOR = 8_000
@@ -189,16 +191,18 @@ class Execution:
         """Run one call after policy, and where needed the user, agreed."""
         if call.refusal is not None or call.tool is None:
             return ToolResult(call.refusal or "", is_error=True, note="refused")
+        approved = False
         decision = self._gate.decide(call.tool, call.arguments)
         if decision.verdict is Verdict.DENY:
             return ToolResult(decision.reason, is_error=True, note="denied")
         if decision.verdict is Verdict.ASK:
             refused = self._gate.ask(call.tool, call.arguments, decision.reason)
-            if refused is not None:
+            approved = refused is None
+            if refused is not None and (call.tool.question is None or refused.note != UNANSWERED):
                 return refused
             self._turn.hold()  # the answer may have taken hours
         self._turn.tool_began(call.call)
-        return self._call(call.tool, call)
+        return self._call(call.tool, call, approved=approved)
 
     def _side_by_side(self, calls: Sequence[Prepared]) -> Iterator[tuple[ToolCall, ToolResult, float]]:
         """Run several calls on daemon threads; yield their results in order.
@@ -249,10 +253,11 @@ class Execution:
         except Cancelled:
             return ToolResult("cancelled", is_error=True, note="cancelled")
 
-    def _call(self, tool: Tool, call: Prepared) -> ToolResult:
+    def _call(self, tool: Tool, call: Prepared, *, approved: bool = False) -> ToolResult:
         """Call the tool's function. Every failure becomes a result; only the turn's own end passes through."""
+        context = replace(self._context, approved=True) if approved else self._context
         try:
-            return self._shown(_result_of(tool.handler(self._context, **call.arguments)))
+            return self._shown(_result_of(tool.handler(context, **call.arguments)))
         except (Cancelled, LeaseLost):
             if self._turn.cancel.cancelled or self._turn.over:
                 raise

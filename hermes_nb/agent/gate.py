@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hermes_nb.agent.events import ApprovalAsked, ApprovalClosed
+from hermes_nb.agent.execution import UNANSWERED
 from hermes_nb.agent.turn import Turn
 from hermes_nb.core.errors import Cancelled
-from hermes_nb.core.names import ApprovalMode, ApprovalState
+from hermes_nb.core.names import ApprovalMode, ApprovalState, Verdict
 from hermes_nb.core.types import ApprovalRequest, ToolResult
 from hermes_nb.store.store import Store
-from hermes_nb.tools.approval import Approver, ask, refusal
+from hermes_nb.tools.approval import NOBODY, Approver, ask, refusal
 from hermes_nb.tools.policy import PYTHON, Decision, allowed_by, judge, shadowed_builtins
 from hermes_nb.tools.preview import diff_of
 from hermes_nb.tools.tool import Tool, ToolContext
@@ -47,6 +48,12 @@ class ApprovalGate:
     def decide(self, tool: Tool, arguments: Mapping[str, Any]) -> Decision:
         """Return what policy says of one call. Reads the rules anew: an answer may just have added one."""
         context = self._context
+        if tool.question is not None:
+            # Memory and skills follow their own switches, not the mode; but where nobody may be asked, nobody is.
+            asked = tool.question(context, arguments)
+            if asked is None or self._approver is None or self._mode is ApprovalMode.DENY:
+                return Decision(Verdict.ALLOW, "needs no question")
+            return Decision(Verdict.ASK, asked.reason)
         judges_code = tool.name == PYTHON and self._mode is not ApprovalMode.OFF
         shadowed = shadowed_builtins(context.kernel, context.cancel) if judges_code else frozenset[str]()
 
@@ -71,8 +78,7 @@ class ApprovalGate:
             pending = request.state is ApprovalState.PENDING
             turn.emit(ApprovalAsked(request) if pending else ApprovalClosed(request))
 
-        cwd = self._context.cwd
-        shown = diff_of(tool, arguments, cwd=cwd)
+        shown = self._diff(tool, arguments)
         answer = ask(
             self._store,
             self._approver,
@@ -89,5 +95,12 @@ class ApprovalGate:
             raise Cancelled("interrupted")
         if answer.state is ApprovalState.APPROVED:
             # Nobody agreed to lose what was written while the question stood, or to another file behind a link.
-            return None if diff_of(tool, arguments, cwd=cwd) == shown else ToolResult(CHANGED, is_error=True)
-        return ToolResult(refusal(answer), is_error=True, note=answer.state.value)
+            return None if self._diff(tool, arguments) == shown else ToolResult(CHANGED, is_error=True)
+        unanswered = answer.answered_by == NOBODY or answer.state is ApprovalState.EXPIRED
+        return ToolResult(refusal(answer), is_error=True, note=UNANSWERED if unanswered else answer.state.value)
+
+    def _diff(self, tool: Tool, arguments: Mapping[str, Any]) -> str | None:
+        if tool.question is None:
+            return diff_of(tool, arguments, cwd=self._context.cwd)
+        asked = tool.question(self._context, arguments)
+        return None if asked is None else asked.diff

@@ -18,6 +18,7 @@ from hermes_nb.notebook.approvers import Answers, InputApprover
 from hermes_nb.notebook.executor import Idle, MainCall, run_blocking
 from hermes_nb.notebook.frontend import front_end
 from hermes_nb.notebook.kernel import InProcessKernel, ToolCode
+from hermes_nb.tools.approval import NOBODY
 
 
 class PlainCell:
@@ -63,8 +64,7 @@ class PlainCell:
         """Ask with ``input()`` when the main thread waits for the turn and someone is there; else deny."""
         on_main = threading.current_thread() is threading.main_thread()
         if not on_main or front_end(self._shell).headless:
-            by = "nobody can be asked here"
-            self._answers().answer(request.id, ApprovalState.DENIED, by, request.args_hash)
+            self._answers().answer(request.id, ApprovalState.DENIED, NOBODY, request.args_hash)
             return
         InputApprover(self._answers(), None, _now, None).open(request)
 

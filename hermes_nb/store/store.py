@@ -31,6 +31,7 @@ from hermes_nb.store.recovery import open_or_replace
 from hermes_nb.store.routes import Routes
 from hermes_nb.store.search import Search
 from hermes_nb.store.sessions import Sessions
+from hermes_nb.store.staged import Staged
 from hermes_nb.store.tokeniser import TOKENISER
 from hermes_nb.store.usage import UsageBook
 
@@ -84,6 +85,7 @@ class Store:
         self.leases = Leases(database)
         self.approvals = Approvals(database, user)
         self.rules = Rules(database, people, user)
+        self.staged = Staged(database, people, user)
         self.usage = UsageBook(database)
         self.accounts = Accounts(database, people, user)
         self.handoffs = Handoffs(database)

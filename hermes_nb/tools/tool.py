@@ -35,6 +35,14 @@ class ToolContext:
     """The user was asked about exactly this call and said yes."""
 
 
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What the user is asked about a call, and what it would change."""
+
+    reason: str
+    diff: str | None = None
+
+
 Handler = Callable[..., "ToolResult | str"]
 """``handler(context, **arguments)``. A ``str`` is a successful result. Raises ToolError to fail."""
 
@@ -54,5 +62,8 @@ class Tool:
     where: Where = Where.PROCESS
     check: Callable[[], str | None] | None = None
     """Returns why the tool cannot work here (it is then not offered), or None."""
+    question: Callable[[ToolContext, Mapping[str, Any]], Question | None] | None = None
+    """For a tool with a switch of its own (memory, skills): what to ask before this call, None for nothing. Where
+    nobody answers, the tool runs without ``context.approved`` and keeps its change waiting."""
     aliases: tuple[Mapping[str, Any], ...] = ()
     """Argument schemas published by earlier versions, which the handler still accepts."""

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hermes_nb.core.errors import ToolArgumentsInvalid, ToolDenied, ToolError
+from hermes_nb.core.errors import ToolArgumentsInvalid, ToolError
 from hermes_nb.core.types import ToolResult
 from hermes_nb.store.memory import MemoryStore
+from hermes_nb.store.store import Store, open_store
 from hermes_nb.tools.arguments import parse
 from hermes_nb.tools.builtin.memory import TOOLS
 from hermes_nb.tools.tool import ToolContext
@@ -91,11 +93,43 @@ def test_what_is_missing_is_named_and_nothing_is_written(context: ToolContext, s
     assert store.entries() == ()
 
 
+@pytest.fixture
+def rows(tmp_path: Path) -> Iterator[Store]:
+    with open_store(tmp_path / "state.db", user="ada") as opened:
+        yield opened
+
+
 @pytest.mark.parametrize("switch", ["ask", "stage", "anything"])
-def test_a_switch_that_is_not_write_refuses(context: ToolContext, store: MemoryStore, switch: str) -> None:
-    with pytest.raises(ToolDenied, match="nothing was saved"):
-        call(replace(context, services={"memory_write": switch}), store, action="add", content="x")
+def test_case_137_a_switch_that_is_not_write_stages_with_a_diff_and_tells_the_model(
+    context: ToolContext, store: MemoryStore, rows: Store, switch: str
+) -> None:
+    services = {"memory_write": switch, "store": rows}
+    result, shown = call(replace(context, services=services), store, action="add", content="likes tea")
     assert store.entries() == ()
+    (edit,) = rows.staged.list()
+    assert shown["staged"] == edit.id
+    assert shown["written"] is False
+    assert "+likes tea" in edit.diff
+    assert edit.id in (result.persisted or "")
+    failed, _ = call(replace(context, services=services), store, action="remove", old_text="nothing of this")
+    assert failed.is_error
+    assert len(rows.staged.list()) == 1
+
+
+def test_a_yes_to_exactly_this_call_writes_under_ask_and_never_under_stage(
+    context: ToolContext, store: MemoryStore, rows: Store
+) -> None:
+    approved = replace(context, approved=True)
+    call(replace(approved, services={"memory_write": "stage", "store": rows}), store, action="add", content="a")
+    assert store.entries() == ()
+    call(replace(approved, services={"memory_write": "ask", "store": rows}), store, action="add", content="b")
+    assert store.entries() == ("b",)
+
+
+def test_no_argument_of_the_tool_accepts_anything(context: ToolContext) -> None:
+    properties = MEMORY.parameters["properties"]
+    assert set(properties) == {"action", "target", "content", "old_text", "operations"}
+    assert "accept" not in json.dumps(MEMORY.parameters)
 
 
 def test_without_a_store_it_says_so(context: ToolContext) -> None:

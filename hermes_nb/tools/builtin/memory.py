@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Any, Literal, TypedDict
 
 from hermes_nb.core.errors import ToolArgumentsInvalid, ToolDenied, ToolError
 from hermes_nb.core.names import Parallel, Risk
 from hermes_nb.core.types import ToolResult
 from hermes_nb.core.wirejson import dumps
-from hermes_nb.store.memory import MEMORY, MemoryOutcome, MemoryStore
+from hermes_nb.store.memory import MEMORY, MemoryOutcome, MemoryPreview, MemoryStore
+from hermes_nb.store.staged import Staged
 from hermes_nb.tools.schema import tool_of
-from hermes_nb.tools.tool import ToolContext
+from hermes_nb.tools.tool import Question, ToolContext
 
 Action = Literal["add", "replace", "remove", "patch"]
 _MAX_FAILURES = 3
+WRITE, STAGE, ASK = "write", "stage", "ask"
+"""The values of ``memory.write``."""
 
 
 class Operation(TypedDict, total=False):
@@ -47,41 +51,74 @@ def memory(
     entry, so content must hold all of it. The change appears in the prompt of the next session.
     """
     store = _store(context)
-    chosen = target or MEMORY
+    edits = _edits(action, content, old_text, operations)
+    switch = _switch(context)
+    if switch == WRITE or (switch == ASK and context.approved):
+        return _result(store, context.turn_id, store.apply(target or MEMORY, edits))
+    preview = store.preview(target or MEMORY, edits)
+    if not preview.outcome.changed:
+        return _result(store, context.turn_id, preview.outcome)
+    return _staged(context, store, preview)
+
+
+def _question(context: ToolContext, arguments: Mapping[str, Any]) -> Question | None:
+    """Return what to ask where ``memory.write`` is ``ask``; what cannot be done is refused without a question."""
+    store: Any = context.services.get("memory")
+    if not isinstance(store, MemoryStore) or context.services.get("memory_write", WRITE) != ASK:
+        return None
+    try:
+        edits = _edits(*(arguments.get(name) for name in ("action", "content", "old_text", "operations")))
+    except ToolArgumentsInvalid:
+        return None
+    preview = store.preview(arguments.get("target") or MEMORY, edits)
+    if not preview.outcome.changed:
+        return None
+    return Question("it changes what every later session is told (memory.write = ask)", preview.diff)
+
+
+def _edits(action: Any, content: Any, old_text: Any, operations: Any) -> Sequence[Mapping[str, Any]]:
     if operations:
         if action is not None:
             raise ToolArgumentsInvalid("Give either action or operations, not both. Nothing was changed.")
-        outcome = store.batch(chosen, operations)
-    else:
-        outcome = _single(store, chosen, action, content, old_text)
-    return _result(store, context.turn_id, outcome)
-
-
-def _single(
-    store: MemoryStore, target: str, action: Action | None, content: str | None, old_text: str | None
-) -> MemoryOutcome:
-    match action:
-        case "add":
-            return store.add(target, content or "")
-        case "replace" | "patch":
-            return store.replace(target, old_text or "", content or "")
-        case "remove":
-            return store.remove(target, old_text or "")
-        case None:
-            raise ToolArgumentsInvalid("action is missing: add, replace or remove. Nothing was changed.")
+        return operations
+    if action is None:
+        raise ToolArgumentsInvalid("action is missing: add, replace or remove. Nothing was changed.")
+    return [{"action": action, "content": content or "", "old_text": old_text or ""}]
 
 
 def _store(context: ToolContext) -> MemoryStore:
     store: Any = context.services.get("memory")
     if not isinstance(store, MemoryStore):
         raise ToolError("There is no memory in this session; nothing was saved. Say so to the user.")
-    write: Any = context.services.get("memory_write", "write")
-    if write != "write":
-        raise ToolDenied(
-            f"Memory edits wait for the user's yes here (memory.write = {write}), and this version cannot keep them "
-            "waiting: nothing was saved. Tell the user what you would have saved."
-        )
     return store
+
+
+def _switch(context: ToolContext) -> str:
+    """Return ``memory.write``. A value that is not known stages: an edit too few is better than one too many."""
+    switch: Any = context.services.get("memory_write", WRITE)
+    return switch if switch in (WRITE, ASK) else STAGE
+
+
+def _staged(context: ToolContext, store: MemoryStore, preview: MemoryPreview) -> ToolResult:
+    staged: Any = getattr(context.services.get("store"), "staged", None)
+    if not isinstance(staged, Staged):
+        raise ToolDenied("Memory edits wait for the user's yes here, and there is no store to keep them: not saved.")
+    edit = staged.add_memory(store, preview, reason="the model's edit", session=context.session_id, user=context.user)
+    store.succeeded()
+    outcome = preview.outcome
+    shown: dict[str, Any] = {
+        "success": True,
+        "done": True,
+        "staged": edit.id,
+        "written": False,
+        "target": outcome.target,
+        "message": "Staged, not written: the user decides with %hermes memory. Nothing is remembered until then; do "
+        "not say that it is saved, and do not try again.",
+    }
+    if outcome.warnings:
+        shown["warnings"] = list(outcome.warnings)
+    said = f"memory: 1 edit staged ({edit.id}), not written until you accept it: %hermes memory"
+    return ToolResult(dumps(shown), note="staged, not written", persisted=said)
 
 
 def _result(store: MemoryStore, turn_id: str, outcome: MemoryOutcome) -> ToolResult:
@@ -104,4 +141,4 @@ def _result(store: MemoryStore, turn_id: str, outcome: MemoryOutcome) -> ToolRes
     )
 
 
-TOOLS = (tool_of(memory, toolset="memory", risk=Risk.STATE, parallel=Parallel.NEVER),)
+TOOLS = (replace(tool_of(memory, toolset="memory", risk=Risk.STATE, parallel=Parallel.NEVER), question=_question),)
