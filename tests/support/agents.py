@@ -105,7 +105,7 @@ def make_agent(
         selection=more.pop("selection", None) or resolve(registry),
         identity=IDENTITY,
         memory=memory,
-        services={"store": store},
+        services=more.pop("services", {"store": store}),
         policy=Policy(mode, chosen),
         limits=Limits(steps=steps, retry=QUICK),
         surface=more.pop("surface", "notebook"),
