@@ -22,11 +22,15 @@ from hermes_nb.agent.reuse import Trail
 from hermes_nb.core.config import ModelSettings, Settings, set_value
 from hermes_nb.core.errors import ConfigError
 from hermes_nb.core.paths import Home
+from hermes_nb.core.secrets import remember
 from hermes_nb.core.types import Session
 from hermes_nb.prompt.builder import load_identity
+from hermes_nb.prompt.context_files import context_files
+from hermes_nb.prompt.memory_snapshot import memory_snapshot
 from hermes_nb.prompt.recall_plugins import find_provider
 from hermes_nb.prompt.recall_provider import GROUP as RECALL_GROUP
 from hermes_nb.prompt.recall_provider import RecallProvider
+from hermes_nb.store.approvals import Allowed
 from hermes_nb.store.memory import MemoryStore
 from hermes_nb.store.store import Store
 from hermes_nb.store.store import open_store as _open_store
@@ -187,17 +191,13 @@ class Runtime:
         Raises ConfigError when a setting or SOUL.md cannot be used.
         """
         settings = self.settings
+        self._remember_keys(settings, session)
         registry = self.registry()
         selection = resolve(
             registry,
             settings.toolsets.enabled if toolsets is None else toolsets,
             [*settings.toolsets.disabled, *(disabled or ())],
         )
-        limits = (settings.memory.char_limit, settings.memory.user_char_limit)
-
-        def remembered(user: str) -> MemoryStore:
-            return MemoryStore(self.home.memories(user), *limits)
-
         owner = session.user if session is not None else self.store.user
         return Agent(
             store=self.store,
@@ -205,10 +205,11 @@ class Runtime:
             registry=registry,
             selection=selection,
             identity=load_identity(self.home.root),
-            memory=lambda user: remembered(user).snapshot(),
+            memory=lambda user: memory_snapshot(self.memory(user), self.allowed(user)),
+            context=lambda folder, user: context_files(folder, allowances=self.allowed(user)),
             services={
                 "store": self.store,
-                "memory": remembered(owner),
+                "memory": self.memory(owner),
                 "memory_write": settings.memory.write,
             },
             session=session,
@@ -224,6 +225,23 @@ class Runtime:
             trails=self._trails,
         )
 
+    def memory(self, user: str | None = None) -> MemoryStore:
+        """Return the memory files of a user (default: the store's), with the budgets that are set now."""
+        limits = self.settings.memory
+        return MemoryStore(self.home.memories(user or self.store.user), limits.char_limit, limits.user_char_limit)
+
+    def _remember_keys(self, settings: Settings, session: Session | None) -> None:
+        """Have the configured keys masked wherever they turn up, whatever their variables are called."""
+        for name in (settings.model.key_env, None if session is None else session.key_env):
+            remember(self._environ.get(name) if name else None)
+        for value in settings.values.values():
+            if value.secret and isinstance(value.value, str):
+                remember(value.value)
+
+    def allowed(self, user: str | None = None) -> Allowed:
+        """Return what a user (default: the store's) has let through the scan."""
+        return Allowed(self.store.rules, user or self.store.user)
+
     # --- lines for people, the same in every front end
 
     def endpoint_line(self) -> str:
@@ -235,9 +253,7 @@ class Runtime:
 
     def memory_text(self) -> str:
         """Return what is remembered about this user, as it is now on disk."""
-        limits = self.settings.memory
-        kept = MemoryStore(self.home.memories(self.store.user), limits.char_limit, limits.user_char_limit)
-        return kept.snapshot() or "Nothing is remembered yet."
+        return self.memory().snapshot() or "Nothing is remembered yet."
 
     def tools(self) -> tuple[Tool, ...]:
         """Return the tools that a new session gets."""

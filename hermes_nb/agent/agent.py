@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 from hermes_nb.agent.ambient import ambient
@@ -34,6 +35,7 @@ from hermes_nb.core.cancel import Cancel
 from hermes_nb.core.errors import ConfigError, HermesError, StoreError, TurnError
 from hermes_nb.core.names import LEASE_RENEW_SECONDS, ApprovalMode, Role, TurnStatus
 from hermes_nb.core.types import Message, Prefix, RequestUsage, Session, TurnResult, Wire
+from hermes_nb.prompt.blocking import Screened
 from hermes_nb.prompt.recall_provider import RecallChannel, RecallProvider
 from hermes_nb.store.store import Store
 from hermes_nb.tools.approval import Approver
@@ -73,7 +75,7 @@ class Agent:
         registry: Registry,
         selection: Selection,
         identity: str,
-        memory: Callable[[str], str],
+        memory: Callable[[str], str | Screened],
         services: Mapping[str, Any],
         session: Session | None = None,
         facts: SessionFacts | None = None,
@@ -90,6 +92,7 @@ class Agent:
         trails: dict[tuple[str, str, str], Trail] | None = None,
         today: Callable[[], date] = date.today,
         renew_seconds: float = LEASE_RENEW_SECONDS,
+        context: Callable[[Path, str], Screened] | None = None,
     ) -> None:
         self.store = store
         self.registry = registry
@@ -108,7 +111,7 @@ class Agent:
         self._today = today
         self._renew_seconds = renew_seconds
         self._opening = Opening(
-            store, models, identity, memory, facts or SessionFacts(source=surface), user or store.user, today
+            store, models, identity, memory, facts or SessionFacts(source=surface), user or store.user, today, context
         )
         channel = None if recall_provider is None else RecallChannel(recall_provider)
         self._beside = Beside(store, channel, today)

@@ -20,6 +20,7 @@ from hermes_nb.agent.provider import Endpoint, Provider
 from hermes_nb.core.errors import ConfigError
 from hermes_nb.core.names import ParentKind
 from hermes_nb.core.types import Message, Prefix, Session
+from hermes_nb.prompt.blocking import Screened
 from hermes_nb.prompt.builder import SHORT_IDENTITY, PromptParts, build_prefix
 from hermes_nb.store.store import Store
 from hermes_nb.tools.toolsets import Selection, wire_schemas
@@ -79,10 +80,12 @@ class Opening:
     store: Store
     models: Models
     identity: str
-    memory: Callable[[str], str]
+    memory: Callable[[str], str | Screened]
     facts: SessionFacts
     user: str
     today: Callable[[], date]
+    context: Callable[[Path, str], Screened] | None = None
+    """The project's context files for a folder and a user."""
 
     def open(self, session: Session | None, selection: Selection, first_text: str, model: str | None) -> Opened:
         """Return the session, created when there is none, with its endpoint and frozen prefix.
@@ -127,7 +130,7 @@ class Opening:
 
     def refreeze(self, session: Session, endpoint: Endpoint, selection: Selection) -> Prefix:
         """Build a new prefix for an explicit change of model or tools, and make it the session's."""
-        prefix = self._built(session.user, _day(session), endpoint, selection)
+        prefix, _ = self._built(session.user, _day(session), endpoint, selection, session.cwd)
         return self.store.freeze_prefix(session.id, prefix, head(endpoint.model), replace=True)
 
     def fresh(self, session: Session | None, selection: Selection, model: str | None) -> tuple[bytes, Prefix]:
@@ -140,7 +143,7 @@ class Opening:
         else:
             endpoint = self.models.named(model) if model else self.models.primary()
         user = self.user if session is None else session.user
-        return head(endpoint.model), self._built(user, self.today(), endpoint, selection)
+        return head(endpoint.model), self._built(user, self.today(), endpoint, selection, None)[0]
 
     def preview(
         self,
@@ -199,22 +202,32 @@ class Opening:
                 return Opened(self.store.session(session.id), endpoint, prefix, above.head)
         lost = session.message_count > 0 and session.prefix_id is not None
         own = endpoint if session.model in (None, endpoint.model) else replace(endpoint, model=str(session.model))
-        prefix = self.store.freeze_prefix(
-            session.id, self._built(session.user, _day(session), own, selection), head(own.model), replace=lost
-        )
+        built, notices = self._built(session.user, _day(session), own, selection, session.cwd)
+        prefix = self.store.freeze_prefix(session.id, built, head(own.model), replace=lost)
         session = self.store.session(session.id)
-        notices = (_REBUILT,) if lost else ()
+        if lost:
+            notices = (_REBUILT, *notices)
         return Opened(session, endpoint, prefix, session.head or head(own.model), notices)
 
-    def _built(self, user: str, started: date, endpoint: Endpoint, selection: Selection) -> Prefix:
+    def _built(
+        self, user: str, started: date, endpoint: Endpoint, selection: Selection, cwd: str | None
+    ) -> tuple[Prefix, tuple[str, ...]]:
+        """Return the prefix that these inputs give, and the lines for the user on what it leaves out."""
+        memory = context = Screened("")
+        if not endpoint.embedded:
+            known = self.memory(user)
+            memory = Screened(known) if isinstance(known, str) else known
+            if self.context is not None:
+                context = self.context(Path(cwd) if cwd else working_folder(), user)
         parts = PromptParts(
             tools=wire_schemas(selection.sent),
             tool_names=[tool.name for tool in selection.sent],
             identity=SHORT_IDENTITY if endpoint.embedded else self.identity,
-            memory=self.memory(user),
+            memory=memory.text,
             started=started,
+            context=context.text,
         )
-        return build_prefix(parts, short=endpoint.embedded)
+        return build_prefix(parts, short=endpoint.embedded), (*context.notices, *memory.notices)
 
 
 def _day(session: Session) -> date:

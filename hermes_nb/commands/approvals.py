@@ -8,9 +8,10 @@ import click
 
 from hermes_nb import app
 from hermes_nb.commands.output import as_json_option, note, print_json, when
-from hermes_nb.core.errors import ConfigError
+from hermes_nb.core.errors import ConfigError, StoreError
 from hermes_nb.core.names import ApprovalState
 from hermes_nb.core.types import ApprovalRequest
+from hermes_nb.store.approvals import Allowed
 from hermes_nb.store.store import Store
 from hermes_nb.tools.preview import readable
 
@@ -51,6 +52,18 @@ def approve(id: str) -> None:
 def deny(id: str) -> None:
     """Refuse the call."""
     _answer(id, ApprovalState.DENIED)
+
+
+@approvals.command("allow")
+@click.argument("hash")
+def allow(hash: str) -> None:
+    """Let a passage into prompts that the injection scan kept out. HASH is the one that its notice shows."""
+    with app.open_store() as store:
+        try:
+            Allowed(store.rules, store.user).allow(hash)
+        except StoreError as exc:
+            raise click.ClickException(str(exc)) from exc
+    note("Allowed. New sessions see it; it is asked again when the text changes.")
 
 
 def question_text(request: ApprovalRequest) -> str:

@@ -122,3 +122,6 @@ LEASE_SECONDS: Final = 600
 LEASE_RENEW_SECONDS: Final = 5
 APPROVAL_SECONDS: Final = 24 * 3600
 """A question that nobody answered for a day expires; its kernel may be long gone."""
+
+ALLOWANCE = "scan"
+"""Tool name and kind of the rule by which a user lets a passage through the scan; its pattern is the content hash."""

@@ -26,10 +26,7 @@ from hermes_nb.core.folding import fold, unleet
 from hermes_nb.core.invisible import hidden
 from hermes_nb.core.scan_rules import ALL, CONTEXT, SCOPES, STRICT, Rule
 
-__all__ = ["ALL", "ALLOWANCE", "CONTEXT", "STRICT", "Allowances", "Finding", "content_hash", "scan"]
-
-ALLOWANCE = "scan"
-"""Tool name and kind of the rule by which a user lets a passage through; its pattern is the content hash."""
+__all__ = ["ALL", "CONTEXT", "STRICT", "Allowances", "Finding", "content_hash", "scan"]
 
 _PASSAGE = 160
 _HAN_KANA = re.compile("[\u3040-\u30ff\u3400-\u9fff]")

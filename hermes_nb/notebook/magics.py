@@ -192,8 +192,11 @@ def stop(runner: CellRunner, words: list[str]) -> str:
 
 
 def approvals(runner: CellRunner, words: list[str]) -> str:
-    """[approve|deny ID] · questions that wait for you, in any notebook."""
+    """[approve|deny ID | allow HASH] · questions that wait for you, in any notebook."""
     answers = runner.runtime.store.approvals
+    if words and words[0] == "allow" and len(words) == 2:
+        runner.runtime.allowed().allow(words[1])
+        return "Allowed. New sessions see the passage; it is asked again when its text changes."
     if words and words[0] in ("approve", "deny") and len(words) == 2:
         state = ApprovalState.APPROVED if words[0] == "approve" else ApprovalState.DENIED
         found = [row for row in answers.pending() if row.id.startswith(words[1])]
@@ -202,7 +205,7 @@ def approvals(runner: CellRunner, words: list[str]) -> str:
         done = answers.answer(found[0].id, state, "notebook", found[0].args_hash)
         return f"{found[0].tool}: {state.value}" if done else "It was answered elsewhere first."
     if words:
-        raise ArgumentsInvalid("Use: %hermes approvals, or %hermes approvals approve|deny ID")
+        raise ArgumentsInvalid("Use: %hermes approvals, or %hermes approvals approve|deny ID, or allow HASH")
     waiting = answers.pending()
     if not waiting:
         return "No question waits for you."

@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from hermes_nb.core.errors import InvalidTransition, LeaseLost, StoreError
 from hermes_nb.core.ids import new_id
-from hermes_nb.core.names import APPROVAL_SECONDS, ApprovalState
+from hermes_nb.core.names import ALLOWANCE, APPROVAL_SECONDS, ApprovalState
 from hermes_nb.core.types import ApprovalRequest, Lease
 from hermes_nb.core.wirejson import dumps
 from hermes_nb.store.database import Database
 from hermes_nb.store.people import People
 from hermes_nb.store.process import is_dead, this_process
 from hermes_nb.store.sessions import root_of
+
+_CONTENT_HASH = re.compile("[0-9a-f]{16}")
 
 _SELECT: Final = """
 SELECT a.id, coalesce((SELECT id FROM sessions s WHERE s.root=a.root ORDER BY s.sid LIMIT 1), ''), a.tool, a.arguments,
@@ -175,6 +178,26 @@ class Rules:
                 "DELETE FROM rules WHERE user=? AND kind=? AND tool=? AND pattern=?", (owner, kind, tool, pattern)
             )
             return cursor.rowcount == 1
+
+
+class Allowed:
+    """The passages that one user has let through the scan, by content hash."""
+
+    def __init__(self, rules: Rules, user: str) -> None:
+        self._rules, self._user = rules, user
+
+    def allowed(self, content_hash: str) -> bool:
+        """Return whether the user allowed exactly the content with this hash."""
+        return self._rules.matches(ALLOWANCE, content_hash, self._user, kind=ALLOWANCE)
+
+    def allow(self, content_hash: str) -> None:
+        """Let the content with this hash through from now on. Raises StoreError when it is no such hash."""
+        if not _CONTENT_HASH.fullmatch(content_hash):
+            raise StoreError(
+                f"{content_hash!r} is not a content hash: 16 digits from 0 to f, as the notice shows them. Copy it "
+                "from there."
+            )
+        self._rules.add(ALLOWANCE, content_hash, self._user, kind=ALLOWANCE)
 
 
 def _request(row: Sequence[Any]) -> ApprovalRequest:

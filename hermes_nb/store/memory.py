@@ -128,11 +128,17 @@ class MemoryStore:
         """Return what is wrong with the files as they are now."""
         return tuple(warning for target in TARGETS for warning in self._load(target)[1].warnings)
 
-    def snapshot(self) -> str:
-        """Return both blocks as a new session's prompt shows them; "" when nothing is remembered."""
+    def snapshot(self, screen: Callable[[str, str], str] | None = None) -> str:
+        """Return both blocks as a new session's prompt shows them; "" when nothing is remembered.
+
+        ``screen`` gets each file's name and each entry and returns what the prompt shows of it; the files stay.
+        """
         blocks: list[str] = []
         for target, (name, title) in TARGETS.items():
-            blocks.append(block(title, name, self._load(target)[1], self.limit(target)))
+            text = self._load(target)[1]
+            if screen is not None:
+                text = replace(text, entries=tuple(screen(name, entry) for entry in text.entries))
+            blocks.append(block(title, name, text, self.limit(target)))
         return "\n\n".join(part for part in blocks if part)
 
     def add(self, target: str, content: str) -> MemoryOutcome:
