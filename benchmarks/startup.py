@@ -72,8 +72,11 @@ def environment(home: Path, url: str) -> dict[str, str]:
     return {**kept, "IPYTHONDIR": str(home / "ipython"), **{f"HERMES_NB_{k}": v for k, v in ours.items()}}
 
 
-def starts(runs: int, url: str) -> dict[str, dict[str, float]]:
-    """Return the medians of each case; the first round only fills the caches of the disk."""
+def starts(runs: int, url: str) -> tuple[dict[str, dict[str, float]], float]:
+    """Return the medians of each case, and the median of the rounds' own ratios of ``ready`` to ``openai``.
+
+    The first round only fills the caches of the disk.
+    """
     seen: dict[str, list[dict[str, float]]] = {name: [] for name in CASES}
     with tempfile.TemporaryDirectory() as folder:
         for number in range(runs + 1):
@@ -85,10 +88,12 @@ def starts(runs: int, url: str) -> dict[str, dict[str, float]]:
                 )
                 if number:
                     seen[name].append(json.loads(done.stdout.splitlines()[-1]))
-    return {
+    medians = {
         name: {key: round(statistics.median(row[key] for row in rows), 1) for key in ("wall", "cpu")}
         for name, rows in seen.items()
     }
+    pairs = zip(seen["ready"], seen["openai"], strict=True)
+    return medians, round(statistics.median(ready["cpu"] / openai["cpu"] for ready, openai in pairs), 2)
 
 
 def turns(url: str) -> list[dict[str, float]]:
@@ -131,7 +136,7 @@ def measure_turns() -> None:
         first = 1000 * (time.process_time() - before)
         prefix = agent.store.prefix(agent.session.id)
         assert prefix is not None and agent.session.head is not None
-        whole, raw = [], []
+        whole, raw, body = [], [], b""
         for _ in range(TURNS):
             before = time.process_time()
             fresh.run("again")
@@ -198,7 +203,7 @@ def main() -> None:
         assert server.stdout
         try:
             url = server.stdout.readline().strip()
-            start = starts(given.runs, url)
+            start, ratio = starts(given.runs, url)
             found: dict[str, Any] = {
                 "date": time.strftime("%Y-%m-%d", time.gmtime()),
                 "machine": f"Python {platform.python_version()}, {platform.system()} {platform.machine()}, "
@@ -206,7 +211,7 @@ def main() -> None:
                 "load": load,
                 "runs": given.runs,
                 "start": start,
-                "ratio": round(start["ready"]["cpu"] / start["openai"]["cpu"], 2),
+                "ratio": ratio,
                 "turns": turns(url),
             }
         finally:
