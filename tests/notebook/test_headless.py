@@ -176,36 +176,29 @@ def run(tmp_path: Path, url: str | None, cells: list[str], **env: str):
 
 def test_a_failed_turn_fails_the_run_and_keep_going_goes_on(tmp_path: Path, server: ModelServer):
     refused = {"status": 401, "body": {"error": {"message": "Incorrect API key provided", "code": "invalid_api_key"}}}
-    env = environment(tmp_path / "home", server.url)
-    cells = ["%load_ext hermes_nb", turn(refused, line="--keep-going"), "print('went on')"]
-    path = write_notebook(tmp_path / "goes.ipynb", cells)
-    done = tool("papermill", "--no-progress-bar", path, path, env=env, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    _, failed, after = outputs(path)
-    assert "HERMES_NB_API_KEY" in shown(failed), shown(failed)
-    assert shown(after) == "went on\n"
-
-    cells[1] = turn(refused)
-    stopped = papermill_stops(tmp_path, env, cells)
-    assert "HERMES_NB_API_KEY" in stopped
-    assert "test-key" not in stopped
+    cells = ["%load_ext hermes_nb", turn(refused, line="--keep-going"), turn(refused), "print('went on')"]
+    path, stopped = papermill_stops(tmp_path, environment(tmp_path / "home", server.url), cells)
+    _, kept_going, *_ = outputs(path)
+    assert not [output for output in kept_going if output["output_type"] == "error"]
+    for said in (shown(kept_going), stopped):
+        assert "HERMES_NB_API_KEY" in said and "test-key" not in said
 
 
 def test_a_wrong_flag_fails_the_run(tmp_path: Path):
     """papermill looks for error outputs only, and IPython makes none for its own usage errors."""
     cells = ["%load_ext hermes_nb", "%%hermes --modle x\nhi", "print('went on')"]
-    assert "Did you mean --model?" in papermill_stops(tmp_path, environment(tmp_path / "home", None), cells)
+    assert "Did you mean --model?" in papermill_stops(tmp_path, environment(tmp_path / "home", None), cells)[1]
 
 
-def papermill_stops(folder: Path, env: dict[str, str], cells: list[str]) -> str:
-    """Check that a run ends with an error at its second cell; return what stands there and on the terminal."""
+def papermill_stops(folder: Path, env: dict[str, str], cells: list[str]) -> tuple[Path, str]:
+    """Check that a run ends with an error before its last cell; return the file, and what was said."""
     path = write_notebook(folder / "stops.ipynb", cells)
     done = tool("papermill", "--no-progress-bar", path, path, env=env, cwd=folder)
     assert done.returncode != 0
-    _, failed, after = outputs(path)
+    *_, failed, after = outputs(path)
     assert [output["ename"] for output in failed if output["output_type"] == "error"]
     assert "went on" not in shown(after)
-    return shown(failed) + done.stderr
+    return path, shown(failed) + done.stderr
 
 
 def test_a_missing_endpoint_is_an_error_and_never_a_prompt(tmp_path: Path):
