@@ -303,7 +303,7 @@ def _distinct(found: list[Finding]) -> list[Finding]:
     """Return the findings by place, the same rule once for passages that overlap."""
     kept: list[Finding] = []
     ends: dict[str, int] = {}
-    for finding in sorted(found, key=lambda one: (one.start, -one.end, one.rule)):
+    for finding in sorted(found, key=lambda one: (one.start, one.rule != "prompt_injection", -one.end, one.rule)):
         if finding.start >= ends.get(finding.rule, -1):
             kept.append(finding)
             ends[finding.rule] = max(finding.end, finding.start + 1)

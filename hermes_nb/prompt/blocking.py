@@ -10,14 +10,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from hermes_nb.core.scan import CONTEXT, Allowances, Finding, content_hash, scan
+if TYPE_CHECKING:
+    from hermes_nb.core.scan import Allowances, Finding
 
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _BLANK = re.compile(r"\n[ \t]*\n")
 _ITEM = re.compile(r"[ \t]*(?:[-*+|#>]|\d{1,3}[.)])(?:[ \t]|$)")
-_MOST = 0.6
-"""When more than this share of a text would be cut, what is left has no sense of its own."""
+_MOST_CUTS = 8
+"""A text with more hits than this is not material with a blemish."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,26 +52,33 @@ class Screened:
     blocked: tuple[Blocked, ...] = ()
 
 
-def screen(text: str, name: str, *, allowances: Allowances | None = None, scope: str = CONTEXT) -> Screened:
+def screen(text: str, name: str, *, allowances: Allowances | None = None, scope: str = "context") -> Screened:
     """Return ``text`` with what the scan hit replaced. ``name`` is how people know the source."""
+    # Two thousand lines of patterns that a prompt without files and memory never needs.
+    from hermes_nb.core.scan import content_hash, scan  # noqa: PLC0415
+
     findings = _unallowed(scan(text, scope), text, allowances)
     if not findings:
         return Screened(text)
     if allowances is not None and allowances.allowed(content_hash(text)):
         return Screened(text)
     cuts = _cuts(text, findings)
-    if sum(end - start for start, end, _ in cuts) <= _MOST * len(text.strip()):
-        pieces: list[str] = []
-        blocked: list[Blocked] = []
+    if len(cuts) <= _MOST_CUTS:
+        kept: list[str] = []
         at = 0
-        for start, end, finding in cuts:
-            pieces += [text[at:start], _placeholder(name, finding.line, finding.rule)]
-            blocked.append(_blocked(name, finding, text[start:end], whole=False))
+        for start, end, _ in cuts:
+            kept.append(text[at:start])
             at = end
-        left = "".join([*pieces, text[at:]])
+        kept.append(text[at:])
+        rest = kept[0]
+        for part in kept[1:]:
+            rest += part[1:] if rest.endswith("\n") and part.startswith("\n") else part
         # What was apart may read as one sentence when something between is gone.
-        if not _unallowed(scan(left, scope), left, allowances):
-            return Screened(left, tuple(one.notice() for one in blocked), tuple(blocked))
+        if rest.strip() and not _unallowed(scan(rest, scope), rest, allowances):
+            marks = [_placeholder(name, finding.line, finding.rule) for _, _, finding in cuts]
+            shown = "".join(part for pair in zip(kept, [*marks, ""], strict=True) for part in pair)
+            blocked = [_blocked(name, finding, text[start:end], whole=False) for start, end, finding in cuts]
+            return Screened(shown, tuple(one.notice() for one in blocked), tuple(blocked))
     first = findings[0]
     rules = ", ".join(dict.fromkeys(finding.rule for finding in findings))
     one = _blocked(name, first, text, whole=True)
@@ -77,8 +86,11 @@ def screen(text: str, name: str, *, allowances: Allowances | None = None, scope:
 
 
 def _unallowed(findings: list[Finding], text: str, allowances: Allowances | None) -> list[Finding]:
-    if allowances is None:
+    if allowances is None or not findings:
         return findings
+    # As above.
+    from hermes_nb.core.scan import content_hash  # noqa: PLC0415
+
     return [one for one in findings if not allowances.allowed(content_hash(text[slice(*_unit(text, one))]))]
 
 
@@ -150,4 +162,7 @@ def _placeholder(name: str, line: int | None, rules: str) -> str:
 
 
 def _blocked(name: str, finding: Finding, unit: str, *, whole: bool) -> Blocked:
+    # As above.
+    from hermes_nb.core.scan import content_hash  # noqa: PLC0415
+
     return Blocked(name, finding.line, finding.rule, finding.passage, content_hash(unit), whole)

@@ -16,9 +16,12 @@ import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from hermes_nb.core.scan import Allowances
 from hermes_nb.prompt.blocking import Screened, screen
+
+if TYPE_CHECKING:
+    from hermes_nb.core.scan import Allowances
 
 MAX_CHARS = 20_000
 HEAD_SHARE, TAIL_SHARE = 0.7, 0.2

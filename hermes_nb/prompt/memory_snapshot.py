@@ -1,10 +1,14 @@
-"""The memory of one user as a new session's prompt shows it: screened, within its budget, with what to tell the user."""
+"""The memory of one user as a new session's prompt shows it: screened, within its budget, with notices."""
 
 from __future__ import annotations
 
-from hermes_nb.core.scan import Allowances
+from typing import TYPE_CHECKING
+
 from hermes_nb.prompt.blocking import Screened, screen
 from hermes_nb.store.memory import MemoryStore
+
+if TYPE_CHECKING:
+    from hermes_nb.core.scan import Allowances
 
 
 def memory_snapshot(memory: MemoryStore, allowances: Allowances | None = None) -> Screened:

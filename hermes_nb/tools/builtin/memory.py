@@ -10,8 +10,10 @@ from hermes_nb.core.errors import ToolArgumentsInvalid, ToolDenied, ToolError
 from hermes_nb.core.names import Parallel, Risk
 from hermes_nb.core.types import ToolResult
 from hermes_nb.core.wirejson import dumps
+from hermes_nb.store.approvals import Allowed
 from hermes_nb.store.memory import MEMORY, MemoryOutcome, MemoryPreview, MemoryStore
 from hermes_nb.store.staged import Staged
+from hermes_nb.store.store import Store
 from hermes_nb.tools.schema import tool_of
 from hermes_nb.tools.tool import Question, ToolContext
 
@@ -52,6 +54,7 @@ def memory(
     """
     store = _store(context)
     edits = _edits(action, content, old_text, operations)
+    _check(context, edits)
     switch = _switch(context)
     if switch == WRITE or (switch == ASK and context.approved):
         return _result(store, context.turn_id, store.apply(target or MEMORY, edits))
@@ -68,7 +71,8 @@ def _question(context: ToolContext, arguments: Mapping[str, Any]) -> Question | 
         return None
     try:
         edits = _edits(*(arguments.get(name) for name in ("action", "content", "old_text", "operations")))
-    except ToolArgumentsInvalid:
+        _check(context, edits)
+    except (ToolArgumentsInvalid, ToolDenied):
         return None
     preview = store.preview(arguments.get("target") or MEMORY, edits)
     if not preview.outcome.changed:
@@ -84,6 +88,33 @@ def _edits(action: Any, content: Any, old_text: Any, operations: Any) -> Sequenc
     if action is None:
         raise ToolArgumentsInvalid("action is missing: add, replace or remove. Nothing was changed.")
     return [{"action": action, "content": content or "", "old_text": old_text or ""}]
+
+
+def _check(context: ToolContext, edits: Sequence[Mapping[str, Any]]) -> None:
+    """Refuse what reads like an attack: memory stands in every later prompt. Raises ToolDenied, nothing written."""
+    # Two thousand lines of patterns that no session needs before its first edit.
+    from hermes_nb.core.scan import STRICT, content_hash, scan  # noqa: PLC0415
+
+    for number, edit in enumerate(edits, 1):
+        content = edit.get("content")
+        if edit.get("action") == "remove" or not isinstance(content, str):
+            continue
+        findings = scan(content, STRICT)
+        if not findings or _allowed(context, content_hash(content)):
+            continue
+        first = findings[0]
+        which = f"Operation {number}: nothing" if len(edits) > 1 else "Nothing"
+        raise ToolDenied(
+            f"{which} was saved: {first.passage!r} reads like an instruction to a model (rule {first.rule}), and "
+            "memory stands in every later prompt. Save the fact in other words, without that passage, or tell the "
+            "user; they can allow the text as it is with "
+            f"`hermes-nb approvals allow {content_hash(content)}`."
+        )
+
+
+def _allowed(context: ToolContext, found: str) -> bool:
+    store: Any = context.services.get("store")
+    return isinstance(store, Store) and Allowed(store.rules, context.user).allowed(found)
 
 
 def _store(context: ToolContext) -> MemoryStore:
