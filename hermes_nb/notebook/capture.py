@@ -130,11 +130,18 @@ def _without_handler(shell: Any, etype: type, value: BaseException) -> list[str]
     return shell.InteractiveTB.structured_traceback(etype, value, value.__traceback__, tb_offset=1)
 
 
+def _masked(kind: str, value: Any, shown: Callable[[str], str]) -> Any:
+    return shown(value) if kind.startswith("text/") and isinstance(value, str) else value
+
+
 @contextlib.contextmanager
-def capture(shell: Any, code: str, cleared: Callable[[], None] | None = None) -> Iterator[Captured]:
+def capture(
+    shell: Any, code: str, cleared: Callable[[], None] | None = None, shown: Callable[[str], str] = str
+) -> Iterator[Captured]:
     """Record what ``code`` shows while the block runs; ``shell`` is the InteractiveShell.
 
-    ``cleared`` is called after the code has cleared the cell, to show again what was not the code's own.
+    ``cleared`` is called after the code has cleared the cell, to show again what was not the code's own. ``shown``
+    masks what the cell shows, piece by piece as it is written; what is recorded is masked later, as a whole.
     """
     seen = Captured()
     patches = _Patches()
@@ -147,7 +154,7 @@ def capture(shell: Any, code: str, cleared: Callable[[], None] | None = None) ->
             def teed(text: str) -> Any:
                 kept = drain.passed(text)
                 into.append(kept)
-                write(kept)
+                write(shown(kept))
                 return len(text)
 
             return teed
@@ -158,7 +165,7 @@ def capture(shell: Any, code: str, cleared: Callable[[], None] | None = None) ->
         def published(data: Mapping[str, Any], metadata: Any = None, **rest: Any) -> Any:
             if MIME_TURN not in data:
                 seen.displays.append(data)
-            return publish(data, metadata, **rest)
+            return publish({kind: _masked(kind, value, shown) for kind, value in data.items()}, metadata, **rest)
 
         return published
 

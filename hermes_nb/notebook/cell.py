@@ -36,6 +36,7 @@ from hermes_nb.notebook.kernel import InProcessKernel, ToolCode
 from hermes_nb.notebook.namespace import summaries, unknown_name
 from hermes_nb.notebook.render import TurnView
 from hermes_nb.notebook.terminal import TerminalView
+from hermes_nb.store.memory import MemoryStore
 from hermes_nb.store.store import Store
 from hermes_nb.tools.toolsets import first_unknown, mask_for
 
@@ -60,6 +61,8 @@ class Runtime(Protocol):
     def endpoint_line(self) -> str: ...
 
     def memory_text(self) -> str: ...
+
+    def memory(self) -> MemoryStore: ...
 
     def close(self) -> None: ...
 

@@ -14,7 +14,7 @@ from hermes_nb.core.cancel import Cancel
 from hermes_nb.core.secrets import secret_values
 from hermes_nb.notebook.capture import Captured, capture, plain
 from hermes_nb.notebook.executor import MainCall
-from hermes_nb.notebook.namespace import summaries
+from hermes_nb.notebook.namespace import NamespaceMask, summaries
 from hermes_nb.tools.kernel import CodeResult, Variable
 
 _POLL = 0.002
@@ -92,7 +92,7 @@ async def _run(shell: Any, code: str, can_await: bool, cleared: Callable[[], Non
     a KeyboardInterrupt that escapes a task leaves the event loop and wedges the kernel.
     """
     succeeded = interrupted = False
-    with capture(shell, code, cleared) as seen:
+    with capture(shell, code, cleared, NamespaceMask(shell)) as seen:
         try:
             succeeded, interrupted = await _run_cell(shell, code)
         except (KeyboardInterrupt, asyncio.CancelledError):

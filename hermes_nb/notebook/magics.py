@@ -24,6 +24,7 @@ from hermes_nb.notebook.arguments import ArgumentsInvalid
 from hermes_nb.notebook.cell import CellRunner
 from hermes_nb.notebook.display import short_traceback
 from hermes_nb.notebook.frontend import notebook_path
+from hermes_nb.notebook.memory_command import memory_command
 from hermes_nb.tools.toolsets import resolve
 
 Command = Callable[[CellRunner, list[str]], str]
@@ -48,6 +49,10 @@ def hermes_magic(runner: CellRunner, line: str, cell: str | None) -> None:
 
 
 def _command(runner: CellRunner, line: str) -> str:
+    name, _, rest = line.strip().partition(" ")
+    if name == "memory":
+        # What is to be remembered is plain text; its quotes are not a shell's.
+        return memory_command(runner, rest.strip())
     try:
         words = shlex.split(line)
     except ValueError as exc:
@@ -216,9 +221,9 @@ def approvals(runner: CellRunner, words: list[str]) -> str:
     return "\n\n".join(parts) + "\n\nAnswer with `%hermes approvals approve ID` or `deny ID`."
 
 
-def memory(runner: CellRunner, _words: list[str]) -> str:
-    """· what is remembered across sessions, as it is now on disk."""
-    return runner.runtime.memory_text()
+def memory(runner: CellRunner, words: list[str]) -> str:
+    """[edit | add TEXT | replace OLD => NEW | remove TEXT | accept ID | reject ID] · what is remembered; `-u`: you."""
+    return memory_command(runner, " ".join(words))
 
 
 def tools(runner: CellRunner, words: list[str]) -> str:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import difflib
 import reprlib
+import time
 import types
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hermes_nb.core.secrets import is_secret_name, mask
+from hermes_nb.core.secrets import is_secret_name, known_values, mask, mask_known, secret_values
 from hermes_nb.tools.kernel import Variable
 
 _MAX_SUMMARY = 600
@@ -20,10 +21,35 @@ _MAX_SUMMARY = 600
 _MAX_COLUMNS = 40
 _MASKED = "•••• (masked: the name says it is a secret)"
 
+_LOOK_SECONDS = 0.2
+
 _repr = reprlib.Repr()
 _repr.maxlevel = 3
 _repr.maxdict = _repr.maxlist = _repr.maxtuple = _repr.maxset = 12
 _repr.maxstring = _repr.maxother = 200
+
+
+class NamespaceMask:
+    """Masks text that tool code shows in the cell: a saved notebook must hold no more than the transcript.
+
+    Called for every piece that is written, so names and environment are looked through again only now and then;
+    the values of the names are always the present ones.
+    """
+
+    def __init__(self, shell: Any) -> None:
+        self._shell = shell
+        self._names: list[str] = []
+        self._elsewhere: tuple[str, ...] = ()
+        self._looked = (-1, 0.0)
+
+    def __call__(self, text: str) -> str:
+        space, now = self._shell.user_ns, time.monotonic()
+        if len(space) != self._looked[0] or now - self._looked[1] > _LOOK_SECONDS:
+            self._names = [name for name in list(space) if isinstance(name, str) and is_secret_name(name)]
+            self._elsewhere = known_values()
+            self._looked = (len(space), now)
+        here = secret_values({name: space.get(name) for name in self._names})
+        return mask_known(text, [*sorted(here, key=len, reverse=True), *self._elsewhere])
 
 
 def own_names(shell: Any) -> list[str]:

@@ -16,8 +16,8 @@ DELIMITER = f"\n{SIGN}\n"
 _RULE = "═" * 46
 _SEPARATOR = re.compile(rf"^[^\S\n]*{SIGN}[^\S\n]*$", re.MULTILINE)
 _BLANK = re.compile(r"\n[^\S\n]*\n")
-_AFTER = "\n\nThis session began on "
-"""What a prompt says after the blocks."""
+_HEADER = re.compile(rf"{_RULE}\n[^\n]+\n{_RULE}\n")
+_NOTICES = re.compile(r"(?:\n\[[^\n]*(?:are left out or cut|bytes that are not UTF-8)[^\n]*\])+\Z")
 _ITEM = re.compile(r"^(?=#{1,6} |[-*+] |\d+[.)] )", re.MULTILINE)
 
 
@@ -80,15 +80,13 @@ def diff(name: str, before: Sequence[str], after: Sequence[str]) -> str:
     return "\n".join(difflib.unified_diff(old, new, name, name, n=1, lineterm=""))
 
 
-def entries_shown(prompt: str, title: str) -> tuple[str, ...]:
-    """Return the entries of the block with this title in a prompt that was frozen earlier; () when it has none."""
-    found = re.search(rf"^{_RULE}\n{re.escape(title)} \[[^\n]*\]\n{_RULE}\n", prompt, re.MULTILINE)
+def entries_shown(part: str) -> tuple[str, ...]:
+    """Return the entries in a block as ``block`` made it for a prompt; () for an empty one."""
+    found = _HEADER.match(part.strip())
     if found is None:
         return ()
-    rest = prompt[found.end() :]
-    ends = [at for mark in (f"\n\n{_RULE}\n", _AFTER) if (at := rest.find(mark)) >= 0]
-    text = rest[: min(ends, default=len(rest))]
-    return tuple(part.strip() for part in _SEPARATOR.split(text) if part.strip())
+    text = _NOTICES.sub("", part.strip()[found.end() :])
+    return tuple(entry.strip() for entry in _SEPARATOR.split(text) if entry.strip())
 
 
 def usage(used: int, limit: int) -> str:
