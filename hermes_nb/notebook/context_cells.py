@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from hermes_nb.core.secrets import mask
+from hermes_nb.prompt.blocking import screen
 from hermes_nb.prompt.recall import CONTEXT_CELLS, NO_CELLS
 from hermes_nb.store.store import Store
 
 TAG = "hermes-context"
 LIMIT = 1_800
 """Characters that are told of all tagged cells together; a recall fact holds 2,000."""
-_BETWEEN = "\n\n"
 _CONFIRMED, _FOREIGN = "confirmed", "foreign"
 
 
@@ -58,7 +58,7 @@ class ContextCells:
         allowed = self._store().rules.matches(TAG, _digest(text), kind=_CONFIRMED)
         if self._is_foreign(notebook) and not allowed:
             return Cells(text, said=_not_told(text))
-        told, said = (text, "") if allowed else _without_blocked(text)
+        told, said = (text, "") if allowed else _screened(text)
         told = mask(told)
         if len(told) > LIMIT:
             cut = len(told) - LIMIT
@@ -109,7 +109,7 @@ def tagged(raw: bytes) -> str:
         found = [_source(cell) for cell in cells if cell["cell_type"] == "markdown" and TAG in _tags(cell)]
     except (ValueError, KeyError, TypeError, RecursionError):
         return ""
-    return _BETWEEN.join(source for source in found if source)
+    return "\n\n".join(source for source in found if source)
 
 
 def _tags(cell: dict[str, Any]) -> list[str]:
@@ -127,29 +127,15 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 
-def _without_blocked(text: str) -> tuple[str, str]:
-    """Return the text with a placeholder for each paragraph that reads like an injection, and what to say of them."""
-    # Compiling its rules takes a quarter of a second; few notebooks have tagged cells.
-    from hermes_nb.core.scan import CONTEXT, scan  # noqa: PLC0415
-
-    findings = scan(text, CONTEXT)
-    kept: list[str] = []
-    said: list[str] = []
-    at = 0
-    for part in text.split(_BETWEEN):
-        found = [finding for finding in findings if finding.start < at + len(part) and finding.end > at]
-        at += len(part) + len(_BETWEEN)
-        if found:
-            rules = ", ".join(dict.fromkeys(finding.rule for finding in found))
-            kept.append(f"[BLOCKED: a context cell contained {rules}]")
-            said.append(f"“{found[0].passage}” ({rules})")
-        else:
-            kept.append(part)
-    if not said:
-        return text, ""
-    return _BETWEEN.join(kept), (
+def _screened(text: str) -> tuple[str, str]:
+    """Return the text with a placeholder for each passage that reads like an injection, and what to say of them."""
+    found = screen(text, "a context cell")
+    if not found.blocked:
+        return found.text, ""
+    passages = "; ".join(f"“{one.passage}” ({one.rule})" for one in found.blocked)
+    return found.text, (
         f"Parts of the cells tagged {TAG} read like an attempt to give the model other instructions and are not told: "
-        f"{'; '.join(said)}. Read them; if they are meant like that: %hermes context allow"
+        f"{passages}. Read them; if they are meant like that: %hermes context allow"
     )
 
 
