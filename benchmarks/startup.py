@@ -67,7 +67,11 @@ CASES = {
 
 
 def environment(home: Path, url: str) -> dict[str, str]:
+    # Compiled files as an installation has them; without this an environment that forbids them compiles all of
+    # ours, and nothing of an installed library's, in every process.
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("HERMES_NB_", "OPENAI_"))}
+    kept.pop("PYTHONDONTWRITEBYTECODE", None)
+    kept["PYTHONPYCACHEPREFIX"] = str(Path(tempfile.gettempdir()) / "hermes-nb-benchmark-compiled")
     ours = {"HOME": str(home), "NO_PROBE": "1", "BASE_URL": url, "MODEL": "m", "API_KEY": "benchmark"}
     return {**kept, "IPYTHONDIR": str(home / "ipython"), **{f"HERMES_NB_{k}": v for k, v in ours.items()}}
 
