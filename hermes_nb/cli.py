@@ -13,6 +13,7 @@ from hermes_nb.commands.config import config
 from hermes_nb.commands.doctor import doctor
 from hermes_nb.commands.enable import enable
 from hermes_nb.commands.lab import demo, lab
+from hermes_nb.commands.memory import memory
 from hermes_nb.commands.model import model
 from hermes_nb.commands.sessions import search, sessions
 from hermes_nb.core.errors import Cancelled, HermesError
@@ -26,7 +27,7 @@ def cli() -> None:
     """An agent that lives in your notebook. Settings and conversations lie in HERMES_NB_HOME."""
 
 
-for command in (ask, lab, demo, enable, config, doctor, sessions, search, approvals, model):
+for command in (ask, lab, demo, enable, config, doctor, sessions, search, approvals, memory, model):
     cli.add_command(command)
 
 

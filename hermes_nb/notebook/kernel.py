@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import sys
 import threading
 import time
@@ -15,7 +16,7 @@ from hermes_nb.core.secrets import secret_values
 from hermes_nb.notebook.capture import Captured, capture, plain
 from hermes_nb.notebook.executor import MainCall
 from hermes_nb.notebook.namespace import NamespaceMask, summaries
-from hermes_nb.tools.kernel import CodeResult, Variable
+from hermes_nb.tools.kernel import IN_TOOL_CALL, CodeResult, Variable
 
 _POLL = 0.002
 """Seconds between two looks whether the output of subprocesses has arrived."""
@@ -39,9 +40,11 @@ class ToolCode:
     @contextlib.contextmanager
     def entered(self) -> Iterator[None]:
         self.running = True
+        os.environ[IN_TOOL_CALL] = "1"
         try:
             yield
         finally:
+            os.environ.pop(IN_TOOL_CALL, None)
             self.running = False
 
 

@@ -37,6 +37,10 @@ class Variable:
     summary: str
 
 
+IN_TOOL_CALL = "HERMES_NB_IN_TOOL_CALL"
+"""Environment variable that is set while code of a tool call runs: a command it starts decides nothing for the user."""
+
+
 @runtime_checkable
 class SecretSource(Protocol):
     """A KernelPort that can say at once which values of its namespace are secret; called from any thread."""
