@@ -217,7 +217,7 @@ class Runtime:
             model=model,
             kernel=kernel,
             approver=approver,
-            policy=Policy(settings.approvals.mode, settings.approvals.chosen, tuple(settings.approvals.allow)),
+            policy=self._policy,
             surface=surface,
             recall_provider=self._recall_provider(settings.recall.provider),
             notices=self._taken_warnings(),
@@ -241,6 +241,10 @@ class Runtime:
     def allowed(self, user: str | None = None) -> Allowed:
         """Return what a user (default: the store's) has let through the scan."""
         return Allowed(self.store.rules, user or self.store.user)
+
+    def _policy(self) -> Policy:
+        approvals = self.settings.approvals
+        return Policy(approvals.mode, approvals.chosen, tuple(approvals.allow))
 
     # --- lines for people, the same in every front end
 

@@ -82,7 +82,7 @@ class Agent:
         model: str | None = None,
         kernel: KernelPort | None = None,
         approver: Approver | None = None,
-        policy: Policy | None = None,
+        policy: Callable[[], Policy] = Policy,
         surface: str = "script",
         user: str | None = None,
         limits: Limits | None = None,
@@ -102,7 +102,7 @@ class Agent:
         self.model = model
         self.kernel = kernel
         self.approver = approver
-        self.policy = policy or Policy()
+        self._policy = policy
         self.surface = surface
         self._models = models
         self._services = services
@@ -221,7 +221,7 @@ class Agent:
         given = options or TurnOptions()
         session = None if self.session is None else self.store.tip(self.session.id)
         rows = [] if session is None else self.store.rows(session.id)
-        mode = given.mode or self.policy.mode
+        mode = given.mode or self._policy().mode
         beside = self._beside.preview(rows, session, given.surface or self.surface, mode, given)
         return self._opening.preview(session, rows, self.selection, self.model, beside)
 
@@ -354,7 +354,8 @@ class Agent:
             services=self._services,
             mask=guard.text,
         )
-        mode = options.mode or self.policy.mode
+        policy = self._policy()  # anew in each turn: a changed setting holds from the next one on
+        mode = options.mode or policy.mode
         if mode is ApprovalMode.OFF:
             turn.emit(Notice("Approvals are off: calls of this turn run without asking.", "warning"))
         masked = self._masked(turn, options)
@@ -363,8 +364,8 @@ class Agent:
             turn=turn,
             approver=options.approver or self.approver,
             mode=mode,
-            chosen=self.policy.chosen or options.mode is not None,
-            allow=self.policy.allow,
+            chosen=policy.chosen or options.mode is not None,
+            allow=policy.allow,
             context=context,
         )
         # The demo model's window is too small for recall.

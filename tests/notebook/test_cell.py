@@ -481,3 +481,14 @@ def test_a_branch_goes_on_by_itself(kernel: Kernel, server: ModelServer):
     ask(kernel, text="in the original").wait(20)
     assert "remember 7" in server.bodies[1].decode()
     assert "in the branch" not in server.bodies[2].decode()
+
+
+def test_a_changed_approval_setting_holds_from_the_next_turn_on(kernel: Kernel, server: ModelServer):
+    server.enqueue(say("one"), call("python", {"code": "import os; told = 1"}), say("two"))
+    ask(kernel).wait(20)
+    try:
+        kernel.run("%hermes config approvals.allow '[\"python\"]'", 20)
+        ask(kernel).wait(20)
+    finally:
+        kernel.run("%hermes config approvals.allow '[]'", 20)
+    assert kernel.value("told") == "1"

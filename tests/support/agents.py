@@ -106,7 +106,7 @@ def make_agent(
         identity=IDENTITY,
         memory=memory,
         services=more.pop("services", {"store": store}),
-        policy=Policy(mode, chosen),
+        policy=lambda: Policy(mode, chosen),
         limits=Limits(steps=steps, retry=QUICK),
         surface=more.pop("surface", "notebook"),
         **more,
