@@ -178,7 +178,7 @@ class CellRunner:
     def next_turn(self) -> tuple[Agent, TurnOptions, list[str]]:
         """Return what a plain next cell would run with, and lines for the user. Begins and changes nothing."""
         seen, notebook = front_end(self.shell), notebook_path(self.shell)
-        cells = self.cells.look(notebook)
+        cells = self.cells.look(None if seen.headless else notebook)
         agent = self._agent(self.sessions.look(), CellArguments(), notebook)
         options = TurnOptions(recall=[cells.fact], surface="terminal" if seen.terminal else "notebook")
         return agent, options, [cells.said] if cells.said else []

@@ -25,6 +25,8 @@ _HISTORY_SHOWN = 20_000
 def context(runner: CellRunner, words: list[str]) -> str:
     """[allow] · what the next request will carry; ``allow``: tell the model the tagged cells of this notebook."""
     if words == ["allow"]:
+        if runner.tool_code.running:
+            raise ArgumentsInvalid("Only you can allow cells: run %hermes context allow in a cell of your own.")
         cells = runner.cells.allow(notebook_path(runner.shell))
         if not cells.text:
             raise ArgumentsInvalid("The saved notebook has no Markdown cell tagged hermes-context. Save it first.")

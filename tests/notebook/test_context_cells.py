@@ -115,7 +115,8 @@ def test_much_is_cut_and_said_and_secrets_are_masked(store: Store, tmp_path: Pat
 @pytest.mark.slow
 def test_a_real_kernel_tells_tagged_cells_and_shows_the_next_request(tmp_path: Path) -> None:
     home, path = tmp_path / "home", notebook(tmp_path / "a.ipynb", "Use **SI** units.")
-    script = [say("one"), call("variables", {}), say("two"), say("three")]
+    trick = call("python", {"code": "get_ipython().run_line_magic('hermes', 'context allow')"})
+    script = [trick, say("one"), call("variables", {}), say("two"), say("three")]
     with (
         ModelServer(script) as server,
         hermes_kernel(home, server.url, JPY_SESSION_NAME=str(path)) as kernel,
@@ -123,9 +124,10 @@ def test_a_real_kernel_tells_tagged_cells_and_shows_the_next_request(tmp_path: P
         shown = kernel.run("%hermes context", 20)
         assert "hermes context allow" in shown.markdown
         assert "the first one will" in shown.markdown
-        cell = kernel.run("%%hermes\nfirst", 20)
+        cell = kernel.run("%%hermes --approve off\nfirst", 20)
         assert "may come from somebody else" in cell.markdown
         assert b"SI" not in server.bodies[0]
+        assert b"Only you can allow" in server.bodies[1]
         allowed = kernel.run("%hermes context allow", 20)
         assert "Use **SI** units." in allowed.markdown
         shown = kernel.run("%hermes context", 20)
@@ -134,10 +136,10 @@ def test_a_real_kernel_tells_tagged_cells_and_shows_the_next_request(tmp_path: P
         for part in ("head", "tools", "system: rules", "history", "recall", "whole body"):
             assert f"| {part} |" in shown.markdown.replace("**", "")
         cell = kernel.run("%%hermes\nsecond", 20)
-        assert b"Use **SI** units." in server.bodies[1]
+        assert b"Use **SI** units." in server.bodies[2]
         footer = [o["metadata"]["hermes_nb"] for o in cell.outputs if "requests" in o["metadata"].get("hermes_nb", {})]
         assert [request["reuse"] for request in footer[-1]["requests"]] == [1.0, 1.0]
-        assert footer[-1]["requests"][0]["bytes"] == len(server.bodies[1])
+        assert footer[-1]["requests"][0]["bytes"] == len(server.bodies[2])
         usage = kernel.run("%hermes usage", 20).markdown
         assert usage.count("| 1.000 |") == 2
         assert "This session:" in usage
