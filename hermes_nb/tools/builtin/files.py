@@ -16,7 +16,7 @@ from typing import Annotated, BinaryIO
 from hermes_nb.core.cancel import Cancel
 from hermes_nb.core.errors import ToolArgumentsInvalid, ToolError
 from hermes_nb.core.names import MAX_TOOL_RESULT, Parallel, Risk
-from hermes_nb.core.secrets import MASK, mask
+from hermes_nb.core.secrets import MASK
 from hermes_nb.core.types import ToolResult
 from hermes_nb.core.wirejson import clean_text
 from hermes_nb.tools.arguments import near
@@ -67,7 +67,7 @@ def read_file(
         notes.append(f"lines over {MAX_LINE:,} characters are cut")
     if replaced:
         notes.append("bytes that are not UTF-8 are shown as \ufffd; do not write this text back")
-    text = mask(clean_text("\n".join(taken)))
+    text = context.mask(clean_text("\n".join(taken)))
     if MASK in text:
         notes.append(f"secrets are shown as {MASK}")
     footer = f"[{path}: {'; '.join(notes)}]" if notes else ""

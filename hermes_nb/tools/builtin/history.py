@@ -16,7 +16,6 @@ from typing import Annotated, Any, Literal, Protocol, cast
 
 from hermes_nb.core.errors import SessionNotFound, StoreError, ToolArgumentsInvalid, ToolError
 from hermes_nb.core.names import Parallel, Risk
-from hermes_nb.core.secrets import mask
 from hermes_nb.core.types import Message, SearchHit, SearchResult, Session, ToolResult
 from hermes_nb.core.wirejson import dumps
 from hermes_nb.tools.clip import clip
@@ -106,7 +105,7 @@ def session_search(
     except StoreError as exc:
         # Said as a failure: an empty answer would be taken for "it was never said".
         raise ToolError(f"The search failed, so nothing is known about what was said: {exc}") from exc
-    text = clip(mask(dumps({**shown, "about": EVIDENCE})))
+    text = clip(context.mask(dumps({**shown, "about": EVIDENCE})))
     return ToolResult(text, note=str(shown["summary"]))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, cast
 
 from hermes_nb.core.errors import ToolDenied
@@ -36,7 +36,9 @@ def python(
     kernel = _kernel(context)
     if not code.strip():
         return ToolResult("The code is empty; nothing was run.", is_error=True)
-    return render(kernel.execute(guarded(code) if python_is_clean(code) is None else code, context.cancel))
+    return render(
+        kernel.execute(guarded(code) if python_is_clean(code) is None else code, context.cancel), context.mask
+    )
 
 
 def variables(
@@ -53,12 +55,15 @@ def variables(
     missing = sorted(set(names or ()) - {one.name for one in found})
     if missing:
         lines.append(f"Not defined: {', '.join(missing)}")
-    text = clip(mask(clean_text("\n".join(lines)))) or "The user's namespace has no variables yet."
+    text = clip(context.mask(clean_text("\n".join(lines)))) or "The user's namespace has no variables yet."
     return ToolResult(text, note=f"{len(found)} variable{'' if len(found) == 1 else 's'}")
 
 
-def render(result: CodeResult) -> ToolResult:
-    """Return what one piece of code showed as the model reads it: stdout, results, stderr, traceback."""
+def render(result: CodeResult, mask: Callable[[str], str] = mask) -> ToolResult:
+    """Return what one piece of code showed as the model reads it: stdout, results, stderr, traceback.
+
+    Masked before it is cut, so that no cut leaves half a key.
+    """
     parts: list[str] = [result.stdout.rstrip("\n")]
     images: list[Image] = []
     for bundle in result.displays:
@@ -76,7 +81,7 @@ def render(result: CodeResult) -> ToolResult:
     return ToolResult(
         content=clip(mask(clean_text(text))) or ("(no output)" if result.ok else "The code failed without a message."),
         is_error=not result.ok,
-        note=_note(result, len(images)),
+        note=_note(result, len(images), mask),
         images=tuple(images),
     )
 
@@ -131,12 +136,12 @@ def _size(raw: bytes) -> tuple[int, int] | None:
     return None
 
 
-def _note(result: CodeResult, figures: int) -> str:
+def _note(result: CodeResult, figures: int, mask: Callable[[str], str]) -> str:
     if result.interrupted:
         return "interrupted"
     if not result.ok:
         last = result.traceback.strip().splitlines()[-1:] or ["failed"]
-        return mask(last[0][:120])
+        return mask(last[0])[:120]
     return f"{figures} figure{'' if figures == 1 else 's'}" if figures else "ok"
 
 
