@@ -261,8 +261,8 @@ RULES: tuple[Rule, ...] = (
         ALL,
         r"\b(?:einschrankungen|beschrankungen|grenzen|filtern?|zensur|regeln|ethi\w+|moral\w*|richtlinien|sicherheits(?:filter|vorkehrungen|massnahmen|richtlinien|mechanismen|vorgaben|regeln)\w*|limits|tabus|limitierungen)\b",
         (
-            r"\b(?:ohne|keine(?:rlei|n|r)?|frei von|deaktivier\w*|entfern\w*|umgeh\w*|aufgehoben|schalte\w*|abschalt\w*|ausschalt\w*|befreit|heb\w*|nicht mehr|unabhangig von|ignorier\w*|losgelost)\b",
-            r"\b(?:du|sie|dich|dir|deine\w*|antworte\w*|handle|verhalte\w*|assistent|ki|modell|modus|chatbot|agiere|hast|bist)\b",
+            r"\b(?:ohne|keine(?:rlei|n|r)?|frei von|deaktivier\w*|entfern\w*|umgeh\w*|nicht gelten|gelten nicht|aufgehoben|schalte\w*|abschalt\w*|ausschalt\w*|befreit|heb\w*|nicht mehr|unabhangig von|ignorier\w*|losgelost)\b",
+            r"\b(?:du|sie|dich|dir|deine\w*|antworte\w*|handle|verhalte\w*|assistent|zu antworten|ki|modell|modus|chatbot|agiere|hast|bist)\b",
         ),
         45,
     ),
@@ -473,6 +473,24 @@ RULES: tuple[Rule, ...] = (
             r"(?:@|\battacker\b|\bexterne\w*\b|\bexterna?o?\b|https?://)",
         ),
         60,
+    ),
+    Rule(
+        "fake_update",
+        CONTEXT,
+        r"\b(?:systemhinweis|systemmeldung|systemnachricht|nota del sistema|mensaje del sistema|aviso del sistema|note systeme|message systeme|avis systeme|nota di sistema|системное (?:сообщение|уведомление)|внимание ии|administrador|administrateur)\b[\W_]{0,3}:",
+        (
+            r"\b(?:muss|mussen|debe\w*|doit|doivent|deve|deben|ignorier\w*|ignora\w*|ignore\w*|игнорируй\w*|должен|должна|ajoute\w*|angehangt|anade\w*|aggiunto|envia\w*|revela\w*|gewahr\w*)\b",
+            r"\b(?:antwort\w*|respuesta\w*|reponse\w*|risposta|anweisung\w*|instruc\w+|instruktion\w*|regel\w*|reglas|regles|token|jeton|инструкци\w+|ответ\w*)\b",
+        ),
+        110,
+        across=True,
+    ),
+    Rule(
+        "leak_system_prompt",
+        ALL,
+        r"\b(?:tue|tuas?|suas?) (?:istruzioni|instrucoes|regole|regras)|prompt di sistema|prompt do sistema|istruzioni di sistema\b",
+        (r"\b(?:rivela\w*|mostra\w*|stampa\w*|ripeti\w*|dimmi|revele\w*|mostre\w*|imprima|repita|diga)\b",),
+        50,
     ),
     # Italian and Portuguese: the commonest form only
     Rule(
