@@ -97,7 +97,8 @@ class WidgetApprover:
         self._cards[request.id] = [card, text, buttons, approve, deny]
         asked, body = question(request)
         plain = f"Waiting for your answer: {asked}\n{body}\nAnswer in a terminal: hermes-nb approvals"
-        self._view.ask({**card._repr_mimebundle_(), "text/plain": plain})
+        bundle: dict[str, Any] = dict(card._repr_mimebundle_())  # type: ignore[call-overload]
+        self._view.ask({**bundle, "text/plain": plain})
 
     def _dispose(self, id: str) -> None:
         for part in self._cards.pop(id, ()):

@@ -36,6 +36,7 @@ from hermes_nb.notebook.kernel import InProcessKernel, ToolCode
 from hermes_nb.notebook.namespace import summaries, unknown_name
 from hermes_nb.notebook.render import TurnView
 from hermes_nb.notebook.terminal import TerminalView
+from hermes_nb.store.approvals import Allowed
 from hermes_nb.store.memory import MemoryStore
 from hermes_nb.store.store import Store
 from hermes_nb.tools.toolsets import first_unknown, mask_for
@@ -61,6 +62,8 @@ class Runtime(Protocol):
     def endpoint_line(self) -> str: ...
 
     def memory_text(self) -> str: ...
+
+    def allowed(self) -> Allowed: ...
 
     def memory(self) -> MemoryStore: ...
 

@@ -133,9 +133,8 @@ def _named_parts(prefix: Prefix) -> list[tuple[str, str]]:
 
 
 def _difference(frozen: Prefix, fresh: Prefix) -> str:
-    texts = [system_text(one) + "\n\n" + _tool_lines(one) for one in (frozen, fresh)]
-    lines = difflib.unified_diff(*(text.splitlines() for text in texts), "this session", "a new session", lineterm="")
-    return "\n".join(lines)
+    old, new = ((system_text(one) + "\n\n" + _tool_lines(one)).splitlines() for one in (frozen, fresh))
+    return "\n".join(difflib.unified_diff(old, new, "this session", "a new session", lineterm=""))
 
 
 def _tool_lines(prefix: Prefix) -> str:
