@@ -75,6 +75,7 @@ class Engine:
         self.loaded: str | None = None
         self._process = process
         self._slot = threading.Lock()
+        self._lost = False
 
     @property
     def pid(self) -> int:
@@ -82,7 +83,13 @@ class Engine:
 
     @property
     def alive(self) -> bool:
-        return self._process.poll() is None
+        return not self._lost and self._process.poll() is None
+
+    def lost(self) -> None:
+        """Take the child for dead: its connection broke. A killed process counts as running until its last thread
+        has gone, and a request in that moment would find nobody.
+        """
+        self._lost = True
 
     @contextmanager
     def exclusive(self, cancel: Cancel) -> Generator[None, None, None]:

@@ -19,7 +19,7 @@ from hermes_nb.agent.embedded.render import Rendered
 from hermes_nb.agent.embedded.states import States, state_name
 from hermes_nb.agent.provider import Endpoint
 from hermes_nb.core.cancel import Cancel
-from hermes_nb.core.errors import RequestRejected
+from hermes_nb.core.errors import ProviderUnavailable, RequestRejected, StreamBroken
 from hermes_nb.core.paths import Home
 
 LABEL: Final = "offline demo model"
@@ -70,8 +70,12 @@ class EmbeddedProvider:
         asked = render.render(_parsed(body))
         running = self._user.engine(cancel)
         with running.exclusive(cancel):
-            self._read_prefix(running, asked.prefix, cancel)
-            yield from answer(running.server, asked, self._endpoint.model, cancel)
+            try:
+                self._read_prefix(running, asked.prefix, cancel)
+                yield from answer(running.server, asked, self._endpoint.model, cancel)
+            except (ProviderUnavailable, StreamBroken):
+                running.lost()
+                raise
 
     def prefix_tokens(self, tools: bytes, cancel: Cancel | None = None) -> int:
         """Return how many tokens the engine counts in the prefix for the JSON array ``tools``."""
