@@ -7,94 +7,33 @@ composition root's) as a value and never builds an agent's parts itself.
 from __future__ import annotations
 
 import asyncio
-import contextvars
-import queue
 import threading
-import traceback
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from IPython.core.error import UsageError
 
 from hermes_nb.agent.agent import Agent, TurnOptions
-from hermes_nb.agent.events import Event, Notice
+from hermes_nb.agent.events import Notice
 from hermes_nb.core.errors import Cancelled, HermesError, TurnError
 from hermes_nb.core.ids import new_id
 from hermes_nb.core.names import TurnStatus
-from hermes_nb.core.paths import Home
 from hermes_nb.core.types import Session, TurnResult
 from hermes_nb.notebook.approvers import InputApprover, WidgetApprover
 from hermes_nb.notebook.arguments import ArgumentsInvalid, CellArguments, parse
 from hermes_nb.notebook.context_cells import ContextCells
 from hermes_nb.notebook.continuity import Continuity
 from hermes_nb.notebook.display import CellOutput, bind_result, short_traceback
-from hermes_nb.notebook.executor import Foreground, Idle, wait_for
+from hermes_nb.notebook.executor import Foreground, Idle
 from hermes_nb.notebook.frontend import AnswerBy, FrontEnd, front_end, notebook_path
 from hermes_nb.notebook.kernel import InProcessKernel, ToolCode
 from hermes_nb.notebook.namespace import summaries, unknown_name
 from hermes_nb.notebook.render import TurnView
+from hermes_nb.notebook.running import Running, in_thread
+from hermes_nb.notebook.runtime import Runtime
 from hermes_nb.notebook.terminal import TerminalView
-from hermes_nb.store.approvals import Allowed
-from hermes_nb.store.memory import MemoryStore
-from hermes_nb.store.store import Store
 from hermes_nb.tools.toolsets import first_unknown, mask_for
-
-_JOIN_SECONDS = 1.0
-"""How long an interrupted cell waits for its worker; a worker stuck in a read is left behind as a daemon."""
-
-
-class Runtime(Protocol):
-    """What the composition root gives to front ends."""
-
-    home: Home
-
-    @property
-    def store(self) -> Store: ...
-
-    def agent(
-        self, *, session: Session | None, title: str | None, notebook: str | None, kernel_id: str | None
-    ) -> Agent:
-        """Return an agent that continues ``session``, or begins one when it is None."""
-        ...
-
-    def endpoint_line(self) -> str: ...
-
-    def memory_text(self) -> str: ...
-
-    def allowed(self) -> Allowed: ...
-
-    def memory(self) -> MemoryStore: ...
-
-    def close(self) -> None: ...
-
-
-@dataclass(slots=True)
-class Running:
-    """One running turn of this kernel."""
-
-    id: str
-    agent: Agent
-    options: TurnOptions
-    view: TurnView | TerminalView
-    driver: Foreground | Idle
-    approver: WidgetApprover | InputApprover | None
-    question: str
-    background: bool
-    events: queue.SimpleQueue[Event] = field(default_factory=queue.SimpleQueue)
-    result: TurnResult | None = None
-    error: BaseException | None = None
-
-    def look(self) -> None:
-        """Show what happened since the last look. Runs on the thread that owns the cell's outputs."""
-        while True:
-            try:
-                event = self.events.get_nowait()
-            except queue.Empty:
-                break
-            self.view.handle(event)
-        self.view.flush()
 
 
 class CellRunner:
@@ -127,13 +66,14 @@ class CellRunner:
         """Run a cell whose event loop is free (the input transformer's call)."""
         arguments, running = self._begin(line, body, blocking=False)
         if running.background:
-            self._start(running, self._background, body, arguments)
+            self._begin_background(running, arguments)
             return
         driver = running.driver
         assert isinstance(driver, Foreground)
         # To the very end: a second interrupt must not tear what the first one began.
         with driver.interrupts.handled(asyncio.get_running_loop()):
-            worker = self._start(running, self._work, body, arguments)
+            self._register(running)
+            worker = running.begin()
             try:
                 await driver.drive(worker.is_alive, running.look)
             except (asyncio.CancelledError, KeyboardInterrupt):
@@ -144,12 +84,13 @@ class CellRunner:
         """Run a cell that blocks its event loop: inside ``%%time``, ``run_cell_magic`` and the like."""
         arguments, running = self._begin(line, body, blocking=True)
         if running.background:
-            self._start(running, self._background, body, arguments)
+            self._begin_background(running, arguments)
             return
         driver = running.driver
         assert isinstance(driver, Foreground)
         with driver.interrupts.handled(None):
-            worker = self._start(running, self._work, body, arguments)
+            self._register(running)
+            worker = running.begin()
             try:
                 driver.pump(worker.is_alive, running.look)
             except KeyboardInterrupt:
@@ -314,53 +255,20 @@ class CellRunner:
 
     # -- running ----------------------------------------------------------------------------------------
 
-    def _start(
-        self,
-        running: Running,
-        work: Callable[[Running, str, CellArguments], None],
-        body: str,
-        arguments: CellArguments,
-    ) -> threading.Thread:
+    def _register(self, running: Running) -> None:
         with self._lock:
             self.turns[running.id] = running
-        # A daemon thread and not a pool: pool threads are joined at exit, and a stuck one would keep the
-        # kernel alive. The copied context keeps the thread's output in this cell.
-        worker = threading.Thread(
-            target=contextvars.copy_context().run,
-            args=(work, running, body, arguments),
-            daemon=True,
-            name=f"hermes-nb-turn-{running.id}",
-        )
-        worker.start()
-        return worker
-
-    def _work(self, running: Running, body: str, _arguments: CellArguments) -> None:
-        try:
-            running.result = running.agent.start(body, running.events.put, options=running.options)
-        except BaseException as exc:  # noqa: BLE001 - the cell that waits raises it on the main thread
-            running.error = exc
 
     def _end(self, running: Running, worker: threading.Thread, arguments: CellArguments) -> None:
         """Finish a foreground cell: show the rest, bind the result, raise what has to be raised."""
-        driver = running.driver
-        assert isinstance(driver, Foreground)
-        interrupted = driver.interrupts.stop.is_set()
-        if interrupted:
-            running.agent.interrupt()
-        driver.close()
-        if interrupted:
-            wait_for(worker, _JOIN_SECONDS)
+        interrupted = running.end_foreground(worker)
         self._forget(running)
         if interrupted:
             raise _interrupt() from None
         self._raise_or_bind(running, arguments)
 
     def _forget(self, running: Running) -> None:
-        running.look()
-        running.view.freeze()
-        if running.approver is not None:
-            running.approver.close_all()
-        running.view.closed()
+        running.show_rest()
         with self._lock:
             self.turns.pop(running.id, None)
         session = running.agent.session
@@ -384,40 +292,23 @@ class CellRunner:
         if error is not None:
             raise error
 
-    def _background(self, running: Running, body: str, arguments: CellArguments) -> None:
-        """Pump a turn without a cell that waits: its outputs are published from this thread."""
-        worker = threading.Thread(
-            target=contextvars.copy_context().run,
-            args=(self._work, running, body, arguments),
-            daemon=True,
-            name=f"hermes-nb-agent-{running.id}",
-        )
-        worker.start()
-        driver = running.driver
-        assert isinstance(driver, Idle)
-        while worker.is_alive():
-            running.look()
-            driver.serve_posted(running.look)
-            if running.driver.interrupts.stop.is_set():
-                running.agent.interrupt()
-            worker.join(0.1)
-        driver.serve_posted(running.look)
-        self._forget(running)
-        if running.result is not None:
-            self.ended_in_background.append(running.result)
-            bind_result(self.shell, running.result, arguments.output, last=False)
-        if running.error is not None and not isinstance(running.error, Cancelled):
-            running.view.note(_one_line(running.error), "error")
+    def _begin_background(self, running: Running, arguments: CellArguments) -> None:
+        def work() -> None:
+            running.pump_in_background()
+            self._forget(running)
+            if running.result is not None:
+                self.ended_in_background.append(running.result)
+                bind_result(self.shell, running.result, arguments.output, last=False)
+            running.note_error()
+
+        self._register(running)
+        in_thread(work, f"hermes-nb-background-{running.id}")
 
 
 def _interrupt() -> KeyboardInterrupt:
     exc = KeyboardInterrupt("the hermes turn was interrupted")
     exc.__dict__["_render_traceback_"] = short_traceback(exc)
     return exc
-
-
-def _one_line(exc: BaseException) -> str:
-    return str(exc) or "".join(traceback.format_exception_only(exc)).strip()
 
 
 def _kernel_id(shell: Any) -> str | None:

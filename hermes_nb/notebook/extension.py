@@ -16,7 +16,8 @@ from hermes_nb.notebook.arguments import FLAGS, HELP
 from hermes_nb.notebook.transform import transform
 
 if TYPE_CHECKING:
-    from hermes_nb.notebook.cell import CellRunner, Runtime
+    from hermes_nb.notebook.cell import CellRunner
+    from hermes_nb.notebook.runtime import Runtime
 
 _ATTRIBUTE = "hermes_nb"
 _WARM_AFTER = 0.5
