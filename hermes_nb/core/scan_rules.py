@@ -56,12 +56,13 @@ _MAY = r"\b(?:(?:you|users?|one|we) (?:can|could|may|might)|feel free to|safe to
 _OPTIONAL = rf"(?:{_NOT}|{_MAY})"
 
 IGNORE = (
-    r"\b(?:ignor(?:e|ing)|disregard(?:ing)?|forget(?:ting)?|overlook|dis?miss|neglect|discard|overrule|(?<!instruction[\W_])(?<!prompt[\W_])(?<!role[\W_])(?<!safety[\W_])overrid(?:e|ing)"
+    r"\b(?:ignor(?:e|ing)(?![(=.\]])|disregard(?:ing)?|forget(?:ting)?|overlook|dis?miss|neglect|discard|overrule|(?<!instruction[\W_])(?<!prompt[\W_])(?<!role[\W_])(?<!safety[\W_])overrid(?:e|ing)"
     r"|pay[\W_]{1,3}no[\W_]{1,3}attention[\W_]{1,3}to|put[\W_]{1,3}aside|set[\W_]{1,3}aside|let[\W_]{1,3}go[\W_]{1,3}of"
     r"|(?:do[\W_]{1,3}not|don.?t|dont|stop|no[\W_]{1,3}longer|cease|quit|never)[\W_]{1,3}(?:\w+[\W_]{1,3})?"
     r"(?:follow(?:ing)?|obey(?:ing)?|listen(?:ing)?|comply(?:ing)?|adher(?:e|ing)|abide|abiding|heed(?:ing)?|respect(?:ing)?)"
     r"|abandon|throw[\W_]{1,3}(?:out|away)|leave[\W_]{1,3}behind|unlearn|skip[\W_]{1,3}over|turn[\W_]{1,3}away[\W_]{1,3}from)\b"
 )
+_PLAIN_IGNORE = words("ignore ignoring disregard disregarding forget dismiss discard put_aside set_aside")
 _WEAK_IGNORE = words(
     "bypass(?:ing)? circumvent(?:ing)? reset clear erase supersedes? cancel replace delete remove void nullify invalidate revoke suspend violate break"
 )
@@ -118,7 +119,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "prompt_injection",
         ALL,
-        IGNORE,
+        _PLAIN_IGNORE,
         (
             r"\b(?:previous|prior|above|earlier|preceding|everything|anything|all)\b",
             _TALK,

@@ -55,6 +55,17 @@ _ZH_HAND_OVER = r"(?:发我|發我|发给我|發給我|给我一份|发送给我
 
 RULES: tuple[Rule, ...] = (
     Rule(
+        "dangerous_command",
+        CONTEXT,
+        r"(?:\bchmod[ ](?:-r[ ])?777[ ]/|\biptables[ ]-f\b|\bdrop[ ]table\b|\btruncate[ ]table\b|\bmysqldump[ ]--all|\bdocker[ ]run[^\n]{0,40}--privileged|\bsystemctl[ ](?:stop|disable)[ ](?:auditd|syslog|firewalld)|\busermod[ ]-ag[ ]sudo\b|\bterraform[ ]destroy\b|\bgrant[ ](?:all|file)[ ]|\bcp[ ]/etc/shadow|\bcat[ ]/etc/(?:passwd|shadow)|chmod[ ]\+x[ ]/tmp/|(?:curl|wget)[^\n|]{0,80}\|[ ]?(?:ba)?sh\b|/etc/sudoers)",
+        (
+            r"(?:请|請|顺便|另外|帮我|立即|前需|後|后|需执行|运行|執行|执行|验证|实行してください|실행)",
+            r"(?:执行|執行|运行|運行|跑|验证|复现|测试|维护|实行|실행|cp |请用)",
+        ),
+        26,
+        unless=r"(?:不要|切勿|请勿|禁止|避免|安装|如何)[^。\n]{0,8}$",
+    ),
+    Rule(
         "exfil_text",
         CONTEXT,
         r"(?:用户邮箱|用户列表|客户(?:数据|资料|名单)|所有用户|密码|密钥|私钥|凭证|凭据|令牌|cookie|环境变量|对话历史|对话记录|聊天记录|历史消息|知识库|全部文档|所有文档|所有评论|当前目录|数据库|\.env\b|~/\.(?:ssh|aws|gnupg|gitconfig)|credentials|用户数据|通讯录|联系人|合同|薪资|工资|银行)",
