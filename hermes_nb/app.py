@@ -24,7 +24,7 @@ from hermes_nb.core.errors import ConfigError
 from hermes_nb.core.paths import Home
 from hermes_nb.core.secrets import remember
 from hermes_nb.core.types import Session
-from hermes_nb.prompt.builder import load_identity
+from hermes_nb.prompt.builder import screened_identity
 from hermes_nb.prompt.context_files import context_files
 from hermes_nb.prompt.memory_snapshot import memory_snapshot
 from hermes_nb.prompt.recall_plugins import find_provider
@@ -204,7 +204,7 @@ class Runtime:
             models=self.endpoints(),
             registry=registry,
             selection=selection,
-            identity=load_identity(self.home.root),
+            identity=lambda: screened_identity(self.home.root, self.allowed(owner)),
             memory=lambda user: memory_snapshot(self.memory(user), self.allowed(user)),
             context=lambda folder, user: context_files(folder, allowances=self.allowed(user)),
             services={

@@ -74,7 +74,7 @@ class Agent:
         models: Models,
         registry: Registry,
         selection: Selection,
-        identity: str,
+        identity: str | Callable[[], Screened],
         memory: Callable[[str], str | Screened],
         services: Mapping[str, Any],
         session: Session | None = None,

@@ -79,7 +79,7 @@ class Opening:
 
     store: Store
     models: Models
-    identity: str
+    identity: str | Callable[[], Screened]
     memory: Callable[[str], str | Screened]
     facts: SessionFacts
     user: str
@@ -214,7 +214,9 @@ class Opening:
     ) -> tuple[Prefix, tuple[str, ...]]:
         """Return the prefix that these inputs give, and the lines for the user on what it leaves out."""
         memory = context = Screened("")
+        identity = Screened(SHORT_IDENTITY)
         if not endpoint.embedded:
+            identity = Screened(self.identity) if isinstance(self.identity, str) else self.identity()
             known = self.memory(user)
             memory = Screened(known) if isinstance(known, str) else known
             if self.context is not None:
@@ -222,12 +224,16 @@ class Opening:
         parts = PromptParts(
             tools=wire_schemas(selection.sent),
             tool_names=[tool.name for tool in selection.sent],
-            identity=SHORT_IDENTITY if endpoint.embedded else self.identity,
+            identity=identity.text,
             memory=memory.text,
             started=started,
             context=context.text,
         )
-        return build_prefix(parts, short=endpoint.embedded), (*context.notices, *memory.notices)
+        return build_prefix(parts, short=endpoint.embedded), (
+            *identity.notices,
+            *context.notices,
+            *memory.notices,
+        )
 
 
 def _day(session: Session) -> date:

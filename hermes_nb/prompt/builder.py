@@ -10,13 +10,18 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hermes_nb.core.errors import ConfigError
 from hermes_nb.core.secrets import mask
 from hermes_nb.core.types import Prefix
 from hermes_nb.core.wirejson import dumpb
+from hermes_nb.prompt.blocking import Screened, screen
 from hermes_nb.prompt.context_files import HEADING
 from hermes_nb.store.prefixes import make_prefix
+
+if TYPE_CHECKING:
+    from hermes_nb.core.scan import Allowances
 
 IDENTITY = (
     "You are Hermes, an agent that lives in the user's notebook. You see the results of real work: code that "
@@ -171,3 +176,12 @@ def load_identity(home: Path) -> str:
     if len(text) > _IDENTITY_LIMIT:
         raise ConfigError(f"{file} has {len(text):,} characters; at most {_IDENTITY_LIMIT:,} fit into every prompt.")
     return text or IDENTITY
+
+
+def screened_identity(home: Path, allowances: Allowances | None = None) -> Screened:
+    """Return the identity with attacks replaced; the source keeps its text. Raises as ``load_identity``.
+
+    Only what is an attack in any text is looked for: an identity may well say whom the model is.
+    """
+    text = load_identity(home)
+    return Screened(text) if text is IDENTITY else screen(text, "SOUL.md", allowances=allowances, scope="all")
