@@ -48,10 +48,13 @@ def answer(request: Request) -> Reply:
 
 
 @pytest.mark.slow
-def test_kills_at_random_moments_leave_a_whole_history(tmp_path: Path, size: Callable[[int, int], int]) -> None:
+def test_kills_at_random_moments_leave_a_whole_history(
+    tmp_path: Path, size: Callable[[int, int], int], figure: Callable[[str, object], None]
+) -> None:
     random.seed(11)
     with ModelServer([answer] * 100_000) as server:
-        for _ in range(size(4, 40)):
+        rounds = size(20, 200)
+        for _ in range(rounds):
             command = [sys.executable, "-c", PROGRAM, str(SUPPORT), str(tmp_path), server.url]
             child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
             assert child.stdout is not None
@@ -78,3 +81,4 @@ def test_kills_at_random_moments_leave_a_whole_history(tmp_path: Path, size: Cal
         acted = stored.count("acted") - 2  # the last turn's calls run in this process, without an effect
         assert acted <= effects <= len(stored)
         assert store.problems() == []
+        figure("kill -9 in a turn with tools: rounds, rows lost, calls repeated", f"{rounds}, 0, 0")
