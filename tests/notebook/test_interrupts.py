@@ -30,14 +30,14 @@ CELLS = [
     "%%hermes --approve off\nhi",
     "get_ipython().run_cell_magic('hermes', '--approve off', 'hi')",
     "%%time\n%%hermes --approve off\nhi",
-    "agent.run('hi')",
+    "agent.run('hi', quietly)",
 ]
 PREPARE = """
 import hermes_nb
-from hermes_nb.agent.options import Policy
+from hermes_nb.agent.options import TurnOptions
 from hermes_nb.core.names import ApprovalMode
 agent = hermes_nb.Agent.open()
-agent.policy = Policy(ApprovalMode.OFF, True)
+quietly = TurnOptions(mode=ApprovalMode.OFF)
 """
 
 
@@ -117,7 +117,7 @@ def test_storms_of_interrupts_leave_the_kernel_usable(tmp_path: Path, size: Call
                     kernel.drain(chance.choice([0.0, 0.001, 0.01, chance.random() * 0.1]))
             assert usable(kernel), turn
         assert kernel.run(CELLS[0]).status == "ok"
-        assert kernel.run("print(agent.run('hi').text)").stdout.endswith("a b c d\n")
+        assert kernel.run("print(agent.run('hi', quietly).text)").stdout.endswith("a b c d\n")
 
 
 def usable(kernel: Kernel) -> bool:
