@@ -68,14 +68,21 @@ class EmbeddedProvider:
         """
         cancel.check()
         asked = render.render(_parsed(body))
-        running = self._user.engine(cancel)
-        with running.exclusive(cancel):
-            try:
-                self._read_prefix(running, asked.prefix, cancel)
-                yield from answer(running.server, asked, self._endpoint.model, cancel)
-            except (ProviderUnavailable, StreamBroken):
-                running.lost()
-                raise
+        begun = False
+        for last in (False, True):
+            running = self._user.engine(cancel)
+            with running.exclusive(cancel):
+                try:
+                    self._read_prefix(running, asked.prefix, cancel)
+                    for chunk in answer(running.server, asked, self._endpoint.model, cancel):
+                        begun = True
+                        yield chunk
+                    return
+                except (ProviderUnavailable, StreamBroken):
+                    # Whoever killed it did so before anything was said: a new one answers.
+                    running.lost()
+                    if begun or last:
+                        raise
 
     def prefix_tokens(self, tools: bytes, cancel: Cancel | None = None) -> int:
         """Return how many tokens the engine counts in the prefix for the JSON array ``tools``."""
