@@ -80,5 +80,7 @@ prepare_environment() { # extra; sets VENV and VENV_PYTHON, CLONE must be set
   say "Installing hermes-nb[$extra] into .venv (a few minutes the first time) …"
   "$VENV_PYTHON" -m pip install --quiet -e "$CLONE[$extra]" \
     || die "the installation failed; see the lines above. Nothing outside .venv was changed; run this again to go on."
+  # pip compiles what it installs, but not a package that stays in its clone; each kernel would do it anew.
+  "$VENV_PYTHON" -m compileall -q "$CLONE/hermes_nb" || true
   stamp_of "$extra" > "$stamp"
 }
