@@ -429,11 +429,15 @@ def _handler(server: ModelServer) -> type[BaseHTTPRequestHandler]:
             server.note("stalled")
             next_ping = time.monotonic() + ping
             while not server._released.wait(0.01):
-                if ping and time.monotonic() >= next_ping:
-                    self.send(b": ping\n\n", 0)
-                    next_ping += ping
-                readable, _, _ = select.select([self.connection], [], [], 0)
-                if readable and not self.connection.recv(1, socket.MSG_PEEK):
+                try:
+                    if ping and time.monotonic() >= next_ping:
+                        self.send(b": ping\n\n", 0)
+                        next_ping += ping
+                    readable, _, _ = select.select([self.connection], [], [], 0)
+                    gone = bool(readable) and not self.connection.recv(1, socket.MSG_PEEK)
+                except OSError:
+                    gone = True  # it went while we wrote
+                if gone:
                     return server.note("disconnects")
 
         def finish(self) -> None:
