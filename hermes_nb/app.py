@@ -12,10 +12,12 @@ from dataclasses import replace
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from hermes_nb.agent.agent import Agent as _Agent
 from hermes_nb.agent.agent import Policy, SessionFacts
 from hermes_nb.agent.ambient import ambient, set_ambient
+from hermes_nb.agent.dialect import is_loopback
 from hermes_nb.agent.endpoint import choose
 from hermes_nb.agent.provider import Endpoint, Provider
 from hermes_nb.agent.reuse import Trail
@@ -135,7 +137,15 @@ class Endpoints:
         # The client library takes half a second of CPU; it is loaded when a model is used.
         from hermes_nb.agent.provider_openai import OpenAIProvider  # noqa: PLC0415
 
-        return OpenAIProvider(endpoint, environ=self._environ)
+        provider = OpenAIProvider(endpoint, environ=self._environ)
+        if not is_loopback(urlsplit(endpoint.base_url).hostname or ""):
+            return provider
+        # Only a server on this machine can be a llama.cpp that keeps its slots for us.
+        from hermes_nb.agent.embedded.external import detect  # noqa: PLC0415
+        from hermes_nb.agent.embedded.slot_keeping import SlotKeeping  # noqa: PLC0415
+
+        key = self._environ.get(endpoint.key_env) if endpoint.key_env else None
+        return SlotKeeping(provider, lambda: detect(endpoint.base_url, key))
 
 
 class Runtime:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from hermes_nb.agent.body import head, join
 from hermes_nb.agent.embedded import external
 from hermes_nb.agent.embedded.llama_http import LlamaServer
+from hermes_nb.agent.embedded.slot_keeping import SlotKeeping, prefix_of
 from hermes_nb.agent.embedded.states import States, state_name
+from hermes_nb.agent.provider import Endpoint
+from hermes_nb.core.cancel import Cancel
+from hermes_nb.core.errors import ProviderUnavailable
+from hermes_nb.store.prefixes import make_prefix
 from tests.support.llama_server import FakeLlama, LlamaScript
 
 
@@ -139,3 +147,52 @@ def test_another_kind_of_server_has_no_slots(fake: FakeLlama, script: LlamaScrip
 @pytest.mark.parametrize("url", ["", "http://", "nonsense", "http://127.0.0.1:99999/v1", "http://[::1/v1"])
 def test_an_unreadable_address_has_no_slots(url: str) -> None:
     assert external.detect(url, None) is None
+
+
+class Answering:
+    """The inner provider: answers one chunk, or breaks."""
+
+    endpoint = Endpoint("http://127.0.0.1/v1", "m", None, "llama.cpp")
+    broken = False
+
+    def stream(self, body: bytes, cancel: Cancel) -> Iterator[dict[str, Any]]:
+        if self.broken:
+            raise ProviderUnavailable("gone")
+        yield {"choices": []}
+
+    def close(self) -> None:
+        pass
+
+
+def body_of(*messages: str) -> bytes:
+    return join(head("m"), make_prefix(b"", b'{"role":"system","content":"s]}"}'), messages)
+
+
+def test_the_users_own_llama_cpp_reads_a_prefix_once(fake: FakeLlama) -> None:
+    fake.script = LlamaScript(props=PROPS)
+    inner = Answering()
+    for message in ("one", "two"):
+        # Each round stands for a new process; the server keeps its slots in a folder.
+        provider = SlotKeeping(inner, lambda: external.detect(fake.url + "/v1", None))
+        body = body_of(json.dumps({"role": "user", "content": message}))
+        assert list(provider.stream(body, Cancel())) == [{"choices": []}]
+        assert list(provider.stream(body, Cancel())) == [{"choices": []}]
+    acts = [path.partition("action=")[2] for path, _ in fake.requests if "action=" in path]
+    assert acts == ["restore", "save", "restore"]
+
+
+def test_an_answer_that_broke_saves_nothing_and_its_error_arrives(fake: FakeLlama) -> None:
+    fake.script = LlamaScript(props=PROPS)
+    inner = Answering()
+    inner.broken = True
+    provider = SlotKeeping(inner, lambda: external.detect(fake.url, None))
+    with pytest.raises(ProviderUnavailable):
+        list(provider.stream(body_of(), Cancel()))
+    assert not [path for path, _ in fake.requests if "action=save" in path]
+
+
+def test_the_prefix_of_a_body_ends_with_its_system_message() -> None:
+    first, second = body_of('{"role":"user","content":"a"}'), body_of('{"role":"user","content":"b"}')
+    assert prefix_of(first) == prefix_of(second)
+    assert str(prefix_of(first)).endswith('"s]}"}')
+    assert prefix_of(b"no body") is None

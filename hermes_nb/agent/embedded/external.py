@@ -14,6 +14,9 @@ from hermes_nb.agent.embedded.llama_http import LlamaServer
 from hermes_nb.agent.embedded.states import state_name
 from hermes_nb.core.errors import ProviderError
 
+_LOOK_SECONDS = 1.0
+"""A server on this machine that does not say in this time what it is, is not asked further."""
+
 
 class ExternalSlots:
     """Slot saving of one server. Turns itself off at the first refusal; never raises ProviderError."""
@@ -62,7 +65,7 @@ def detect(base_url: str, key: str | None) -> ExternalSlots | None:
     root = base_url.rstrip("/").removesuffix("/v1")
     server = LlamaServer(root, key)
     try:
-        props = server.get("/props")
+        props = server.get("/props", timeout=_LOOK_SECONDS)
     except (ProviderError, ValueError):
         # ValueError: an address that http.client cannot read; the chat request will say so.
         return None
